@@ -2,7 +2,9 @@
 
 usage: truth_sites.py BUILD=HITS,REPORTS ...
 
-HITS is what site-truth printed, REPORTS the store's reports as JSON lines. A site is right when it is right in every build."""
+HITS is what site-truth printed, REPORTS the store's reports as JSON lines. A site is right when it is right in every build.
+Builds whose names begin with "again" are the program of O once more, in other circumstances: of those, of O and of stripped
+only the signatures are compared."""
 
 import json
 import sys
@@ -79,12 +81,27 @@ def judge(hit, reports):
     return wrong, found
 
 
+def note_names(names, hits, reports):
+    """The signatures of each site. Only of reports that are ranked: a starved thread is not where its function would be."""
+    for hit in hits:
+        for report in reports:
+            if hit.began - SLACK_US <= report["at"] <= hit.ended and report["verdict"] == "stalled":
+                names.setdefault(hit.site, {}).setdefault(report["signature"], report["title"])
+
+
 def main():
+    names = {}
     wrong_sites = {fact: set() for fact in FACTS}
     sites, builds, strays = {}, sys.argv[1:], 0
     for argument in builds:
         build, paths = argument.split("=", 1)
         hits, left_out, reports, spoiled = read(*paths.split(","))
+        if build.startswith("again") or build in ("O", "stripped"):
+            note_names(names, hits, reports)
+        if build.startswith("again"):
+            builds = [other for other in builds if other != argument]
+            print(f"{build}: sites={len(hits)} repeated={spoiled}")
+            continue
         explained = set()
         counts = dict.fromkeys(FACTS, 0)
         for hit in hits:
@@ -112,9 +129,13 @@ def main():
     right = {fact: sum(site not in wrong_sites[fact] for site in judged) for fact in FACTS}
     if strays:
         right["once"] -= min(strays, right["once"])
-    print("truth sites " + " ".join(f"{fact}={right[fact]} of={total}" for fact in FACTS) + f" builds={len(builds)}")
+    changed = {site: titles for site, titles in names.items() if len(titles) > 1}
+    for site, titles in changed.items():
+        print(f"  {site}: one program, several signatures: " + ", ".join(f"{key} {titles[key]!r}" for key in titles))
+    print("truth sites " + " ".join(f"{fact}={right[fact]} of={total}" for fact in FACTS)
+          + f" builds={len(builds)} names_changed={len(changed)}")
     bars = {"once": 1.0, "holder": 1.0, "function": 0.99, "cause": 0.99, "duration": 0.99}
-    return 0 if total and all(right[fact] >= bars[fact] * total for fact in FACTS) else 1
+    return 0 if total and not changed and all(right[fact] >= bars[fact] * total for fact in FACTS) else 1
 
 
 sys.exit(main())

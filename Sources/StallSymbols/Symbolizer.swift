@@ -1,6 +1,7 @@
 // Function names for code locations, from the symbol tables of the images' files, read by ELFFile. Nothing here calls
 // the loader (dladdr, dlsym): it waits for a running dlopen, which may be the very stall that is being reported.
 
+internal import CLinux
 package import StallModel
 
 /// What symbolication may use and how long it may take.
@@ -12,7 +13,8 @@ package struct SymbolizerOptions: Hashable, Sendable {
     package var files: [BuildID: [String]] = [:]
     /// Whether to find source lines and inlined calls in addition to names.
     package var findsLines = true
-    /// The time limit for lines in one call. Names are always found first.
+    /// The limit for lines in one call, in CPU time of the calling thread: a process without a CPU finds as much as one
+    /// that has its own. Names are always found first.
     package var budget = Duration.milliseconds(200)
     /// Larger parts of a file's debug information are skipped, which limits memory; then only names are found.
     package var debugInformationLimit: UInt64 = 32 << 20
@@ -39,21 +41,42 @@ package struct Symbolizer: Sendable {
     package func frames(
         for locations: [CodeLocation], images: ImageTable
     ) -> [CodeLocation: [Frame]] {
+        resolve(locations, images: images, budget: options.budget).frames
+    }
+
+    /// The frames of every location, and those locations that may have others, because the budget was used up: calls
+    /// that were inlined there are not known yet.
+    package func resolve(
+        _ locations: [CodeLocation], images: ImageTable, budget: Duration
+    ) -> (frames: [CodeLocation: [Frame]], unfinished: Set<CodeLocation>) {
         var answer = Dictionary(locations.map { ($0, [Frame($0)]) }) { first, _ in first }
+        var unfinished: Set<CodeLocation> = []
         let byImage = Dictionary(grouping: locations) {
             Binary(path: $0.imagePath, buildID: $0.buildID)
         }
-        let deadline = ContinuousClock.now + options.budget
+        let limit = Self.threadTime + budget
         // In the loader's order, because the program's own lines are worth more than a library's.
         for image in images.images {
             let binary = Binary(path: image.path, buildID: image.buildID)
             guard let locations = byImage[binary] else { continue }
-            let details = details(of: image, at: locations.map(\.lookupOffset), deadline: deadline)
+            let details = details(
+                of: image, at: locations.map(\.lookupOffset),
+                isOverBudget: { Self.threadTime > limit })
             for location in locations {
                 answer[location] = details.frames(at: location)
+                if details.isCut, details.contexts[location.lookupOffset] == nil {
+                    unfinished.insert(location)
+                }
             }
         }
-        return answer
+        return (answer, unfinished)
+    }
+
+    /// CPU time of the calling thread.
+    private static var threadTime: Duration {
+        var used_ns: UInt64 = 0
+        stall_thread_cpu_ns(stall_gettid(), &used_ns)
+        return .nanoseconds(used_ns)
     }
 
     private struct Binary: Hashable {
@@ -63,7 +86,7 @@ package struct Symbolizer: Sendable {
 
     /// The symbols and source contexts at these offsets of an image, from the files with its build ID.
     private func details(
-        of image: Image, at offsets: [UInt64], deadline: ContinuousClock.Instant
+        of image: Image, at offsets: [UInt64], isOverBudget: @escaping () -> Bool
     ) -> ImageDetails {
         var details = ImageDetails()
         forEachFile(of: image) { _, file in
@@ -75,15 +98,20 @@ package struct Symbolizer: Sendable {
             {
                 details.symbols[address &- file.lowestAddress] = symbol
             }
+            guard options.findsLines else { return true }
             // Unpacking the tables of another image takes time as well.
-            guard options.findsLines, ContinuousClock.now < deadline,
+            guard !isOverBudget() else {
+                details.isCut = details.isCut || file.size(of: ".debug_info") != nil
+                return true
+            }
+            guard
                 var debug = DebugInformation(
-                    file, limit: options.debugInformationLimit,
-                    isOverBudget: { ContinuousClock.now > deadline })
+                    file, limit: options.debugInformationLimit, isOverBudget: isOverBudget)
             else { return true }
             for (address, context) in debug.contexts(at: offsets.map { $0 &+ file.lowestAddress }) {
                 details.contexts[address &- file.lowestAddress] = context
             }
+            details.isCut = details.isCut || debug.isCut
             return true
         }
         return details
@@ -145,6 +173,8 @@ package struct Symbolizer: Sendable {
 private struct ImageDetails {
     var symbols: [UInt64: ELFFile.NamedSymbol] = [:]
     var contexts: [UInt64: SourceContext] = [:]
+    /// The budget was used up before all contexts were found.
+    var isCut = false
 
     /// The frames at a location: inlined calls, then the function.
     func frames(at location: CodeLocation) -> [Frame] {

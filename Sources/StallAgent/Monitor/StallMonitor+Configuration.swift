@@ -34,7 +34,8 @@ extension StallMonitor {
         /// Whether reports also contain files, lines and inlined calls, which are read from debug information (DWARF).
         /// `stallctl symbolicate` can add them later.
         public var findsLines = true
-        /// Time limit of one search for lines. Names come first and need no debug information.
+        /// CPU time of the first search for lines and inlined calls of a report. The rest is searched after it was written.
+        /// Names come first and need no debug information.
         public var lineBudget = Duration.milliseconds(200)
         /// Time limit for a callback of ``StallMonitor/onStall(at:_:)``. A callback that exceeds it is not called
         /// again.

@@ -106,6 +106,15 @@ private struct Recording {
     var namingTime: [UniqueID: Duration] = [:]
     /// Names found so far, for reports passed to callbacks. The store has them all.
     var names: [CodeLocation: [Frame]] = [:]
+    /// Locations whose lines and inlined calls are still to be found: the budget was used up. The store has what is
+    /// known, as not looked up.
+    private var unfinished = Backlog()
+
+    private struct Backlog {
+        var locations: Set<CodeLocation> = []
+        /// Doubled at each attempt: one unit of debug information may take longer than the first.
+        var budget = Duration.zero
+    }
 
     init(
         _ configuration: StallMonitor.Configuration, notifier: StallNotifier, ring: HandoverRing,
@@ -142,6 +151,10 @@ private struct Recording {
             if lost > 0 { countLosses() }
             if end.isRequested { return }
             let deadline = checkWatchdog()
+            guard unfinished.locations.isEmpty else {
+                findLines()
+                continue
+            }
             stall_wakeup_prepare(wakeup, UInt32(STALL_WATCHDOG_TIMED_WAIT))
             guard requests.isEmpty, ring.isEmpty, !end.isRequested else {
                 stall_wakeup_prepare(wakeup, UInt32(STALL_WATCHDOG_AWAKE))
@@ -222,12 +235,40 @@ private struct Recording {
         for report in store.takeDurable() { notifier.notify(report) }
     }
 
+    /// Continues the search for lines and inlined calls, which the names of groups depend on.
+    private mutating func findLines() {
+        unfinished.budget = min(unfinished.budget * 2, Self.longestSearch)
+        let (frames, rest) = symbolizer.resolve(
+            Array(unfinished.locations), images: ImageTable.current(), budget: unfinished.budget)
+        // One that takes longer than this stays as it is.
+        let isStuck = unfinished.budget == Self.longestSearch && rest == unfinished.locations
+        // A location whose image was unloaded meanwhile keeps its names, and may be resolved from its file later.
+        let found = frames.filter { location, frames in
+            (isStuck || !rest.contains(location))
+                && (frames.last?.function != nil || names[location]?.last?.function == nil)
+        }
+        names.merge(found) { $1 }
+        store.symbolize(found, areFinal: true)
+        unfinished.locations = isStuck ? [] : rest
+    }
+
+    /// The longest search without a look at the requests, in CPU time.
+    private static let longestSearch = Duration.seconds(10)
+    /// How long `stop` waits for lines.
+    private static let longestEnd = Duration.seconds(5)
+
     /// Writes what is left. Returns whether all of it was written.
     mutating func finish() -> Bool {
         while let request = nextHandedOver() { handle(request) }
         store.flushForEnd()
         notifyDurable()
         notifier.stop()
+        let limit = ContinuousClock.now + Self.longestEnd
+        while !unfinished.locations.isEmpty, !stall_process_record_is_exiting(),
+            ContinuousClock.now < limit
+        {
+            findLines()
+        }
         countLosses()
         let isWritten = store.close()
         if isWritten {
@@ -282,7 +323,13 @@ private struct Recording {
             // Symbolication takes time, and the cause needs the names: first store what is known.
             keep(report, images, of: pending)
             let began = ContinuousClock.now
-            names.merge(symbolizer.frames(for: Array(unknown), images: images)) { $1 }
+            let (frames, rest) = symbolizer.resolve(
+                Array(unknown), images: images, budget: configuration.lineBudget)
+            names.merge(frames) { $1 }
+            if !rest.isEmpty {
+                unfinished.locations.formUnion(rest)
+                unfinished.budget = max(configuration.lineBudget, .milliseconds(1))
+            }
             if report.state == .open {
                 namingTime[report.id, default: .zero] += began.duration(to: .now)
             }
@@ -292,8 +339,12 @@ private struct Recording {
         keep(report, images, of: pending)
         let unnamed = store.unsymbolized(report.locations)
         if !unnamed.isEmpty {
-            store.symbolize(
-                Dictionary(unnamed.map { ($0, names[$0] ?? [Frame($0)]) }) { first, _ in first })
+            for areFinal in [true, false] {
+                let chosen = unnamed.filter { unfinished.locations.contains($0) != areFinal }
+                store.symbolize(
+                    Dictionary(chosen.map { ($0, names[$0] ?? [Frame($0)]) }) { first, _ in first },
+                    areFinal: areFinal)
+            }
         }
         guard notifier.isWanted(report.state) else { return }
         for index in report.samples.indices {

@@ -149,8 +149,11 @@ struct StoreConnection {
         } ?? []
     }
 
-    mutating func symbolize(_ frames: [CodeLocation: [Frame]]) {
-        attempt { connection throws(StoreError) in try connection.store?.symbolize(frames) }
+    mutating func symbolize(_ frames: [CodeLocation: [Frame]], areFinal: Bool) {
+        guard !frames.isEmpty else { return }
+        attempt { connection throws(StoreError) in
+            try connection.store?.symbolize(frames, areFinal: areFinal)
+        }
     }
 
     /// Counts losses in the store, as soon as there is one.

@@ -65,7 +65,8 @@ package final class LocationStore {
                 guard let known = try interner.knownLocation(hash: hash) else { continue }
                 let names = frames.map(FrameNames.init)
                 let old = try reader.place(known.id).frames.map(FrameNames.init)
-                guard FrameNames.detail(names) >= known.detail, known.detail == 0 || names != old
+                let detail = max(known.detail, FrameNames.detail(old))
+                guard FrameNames.detail(names) >= detail, known.detail == 0 || names != old
                 else { continue }
                 if revision == nil { revision = try nextRevision(connection) }
                 try interner.name(

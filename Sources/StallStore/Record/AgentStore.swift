@@ -78,10 +78,14 @@ package final class AgentStore {
     /// Attaches names to locations, instead of those they had; locations that no report uses are
     /// left out.
     ///
-    /// - Parameter frames: For each location what runs there, innermost first. One frame without a
-    ///   function says: looked up, and there is no symbol.
-    package func symbolize(_ frames: [CodeLocation: [Frame]]) throws(StoreError) {
-        try write { writer in try writer.symbolize(frames) }
+    /// - Parameters:
+    ///   - frames: For each location what runs there, innermost first. One frame without a function says: looked up, and
+    ///     there is no symbol.
+    ///   - areFinal: Otherwise the locations are still to be looked up, and stay among the unsymbolized ones.
+    package func symbolize(
+        _ frames: [CodeLocation: [Frame]], areFinal: Bool = true
+    ) throws(StoreError) {
+        try write { writer in try writer.symbolize(frames, areFinal: areFinal) }
     }
 
     /// Adds to the count of stalls that were seen and not kept.

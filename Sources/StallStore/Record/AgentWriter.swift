@@ -111,14 +111,14 @@ final class AgentWriter {
         }
     }
 
-    func symbolize(_ frames: [CodeLocation: [Frame]]) throws {
+    func symbolize(_ frames: [CodeLocation: [Frame]], areFinal: Bool) throws {
         let revision = try revision()
         for (location, frames) in frames where !frames.isEmpty {
             let hash = try hash(location)
             guard let known = try interner.knownLocation(hash: hash) else { continue }
             try interner.name(
                 location: Interned(id: known.id, hash: hash), frames.map(FrameNames.init),
-                revision: revision)
+                revision: revision, isFinal: areFinal)
         }
     }
 

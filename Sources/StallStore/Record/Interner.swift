@@ -319,11 +319,14 @@ package final class Interner {
 
     /// Attaches names to a place, instead of those it had.
     ///
-    /// - Parameter namer: The source that says so, in a central store.
+    /// - Parameters:
+    ///   - namer: The source that says so, in a central store.
+    ///   - isFinal: Otherwise the place counts as not looked up: it may have other names.
     /// - Returns: Whether other functions run there now than before; lines and files do not count.
     @discardableResult
     package func name(
-        location: Interned, _ frames: [FrameNames], revision: Int64, namer: Int64? = nil
+        location: Interned, _ frames: [FrameNames], revision: Int64, namer: Int64? = nil,
+        isFinal: Bool = true
     ) throws -> Bool {
         var before: [[String?]] = []
         try findNames.bind(location.id)
@@ -335,7 +338,7 @@ package final class Interner {
             try addFrame.run(
                 location.id, Int64(position), function(frame), frame.line, frame.isInlined)
         }
-        let detail = FrameNames.detail(frames)
+        let detail = isFinal ? FrameNames.detail(frames) : 0
         try setDetail.run(detail, revision, namer, location.id)
         locations[location.hash] = (location.id, detail)
         outermost[location.hash] = nil

@@ -16,6 +16,8 @@ struct SourceContext {
 struct DebugInformation {
     var sections: DebugSections
     private let isOverBudget: () -> Bool
+    /// The budget was used up before the end: what is absent may exist.
+    private(set) var isCut = false
     private var lastReferenced: WholeUnit?
 
     /// Nil if the file has no debug information. Units of more than `limit` bytes are skipped.
@@ -30,16 +32,24 @@ struct DebugInformation {
         let wanted = Set(addresses).sorted()
         var contexts: [UInt64: SourceContext] = [:]
         var start: UInt64 = 0
-        while contexts.count < wanted.count, !isOverBudget(), let unit = unit(at: start) {
+        while contexts.count < wanted.count, mayContinue(), let unit = unit(at: start) {
             start += UInt64(unit.header.size)
             let covered = ranges(of: unit.root, unit)
             let here = wanted.filter { address in
                 contexts[address] == nil && covered.contains { $0.contains(address) }
             }
             guard !here.isEmpty else { continue }
-            contexts.merge(self.contexts(at: here, in: unit)) { first, _ in first }
+            let found = self.contexts(at: here, in: unit)
+            // A name may have been cut short.
+            guard !isCut else { break }
+            contexts.merge(found) { first, _ in first }
         }
         return contexts
+    }
+
+    private mutating func mayContinue() -> Bool {
+        if !isCut, isOverBudget() { isCut = true }
+        return !isCut
     }
 
     private mutating func contexts(
@@ -87,7 +97,7 @@ struct DebugInformation {
         var count = 0
         while !cursor.isAtEnd {
             count += 1
-            if count % 4096 == 0, isOverBudget() { return nil }
+            if count % 4096 == 0, !mayContinue() { return nil }
             let code = cursor.uleb()
             guard code != 0 else { continue }
             guard let abbreviation = unit.abbreviations[code] else { return nil }
@@ -140,7 +150,7 @@ struct DebugInformation {
         var cursor = ByteCursor(unit.bytes, at: unit.header.entries)
         // For each entry around the cursor its position, if it is a function.
         var around: [Int?] = []
-        while !cursor.isAtEnd, cursor.position < offset, !isOverBudget() {
+        while !cursor.isAtEnd, cursor.position < offset, mayContinue() {
             let start = cursor.position
             let code = cursor.uleb()
             guard code != 0 else {

@@ -65,7 +65,7 @@ struct StoreOptions: ParsableArguments {
     static func open(
         path: String, expecting question: AggregateQuestion? = nil
     ) throws -> any QueryableStore {
-        guard ClickHouseAddress.isAddress(path) else { return try ReportStore.open(path: path) }
+        guard ClickHouseAddress.isAddress(path) else { return try UnfinishedNames.open(path: path) }
         let store = try ClusterStore.open(path, expecting: question)
         PartialAnswer.note(store.missingShards, of: store.path)
         return store

@@ -43,6 +43,31 @@ import Testing
         #expect(late.line == nil && early.line != nil)
     }
 
+    /// The budget is CPU time, so a busy machine or a quota only delays what is found.
+    @Test func `what there was no time for is said, and found later`() throws {
+        let stack = CapturedStack(
+            addresses: [
+                CodeAddress(Thread.callStackReturnAddresses[1].uint64Value, .returnAddress)
+            ],
+            isTruncated: false, method: .signalFree)
+        let location = try #require(images.locate(stack).first)
+        let symbolizer = Symbolizer()
+        func resolve(_ budget: Duration) -> (frames: [Frame]?, isUnfinished: Bool) {
+            let (frames, unfinished) = symbolizer.resolve(
+                [location], images: images, budget: budget)
+            return (frames[location], unfinished == [location])
+        }
+        let (none, all) = (resolve(.zero), resolve(.seconds(60)))
+        #expect(none.isUnfinished && none.frames?.last?.function != nil)
+        #expect(!all.isUnfinished && all.frames?.last?.line != nil)
+        var (budget, last) = (Duration.milliseconds(1), resolve(.zero))
+        while last.isUnfinished, budget < .seconds(60) {
+            last = resolve(budget)
+            budget *= 2
+        }
+        #expect(last.frames == all.frames)
+    }
+
     /// Debian's libc is stripped: it has only dynamic symbols.
     @Test(arguments: ["usleep", "poll", "nanosleep", "qsort", "getaddrinfo"])
     func `a function of libc has its plain name`(name: String) throws {

@@ -144,7 +144,7 @@ struct Push: ParsableCommand {
         var pushed = PushedStore(path: path)
         let patience = PushPatience(stop, seconds: watch ? nil : Double(wait))
         do {
-            let reports = try ReportStore.open(path: path)
+            let reports = try UnfinishedNames.open(path: path)
             for source in try reports.changeSources() {
                 if stop.hasCome { break }
                 if otlp != nil {

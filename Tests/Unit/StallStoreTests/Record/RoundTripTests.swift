@@ -25,6 +25,25 @@ import TestSupport
         try store.close()
     }
 
+    @Test func `names that are not final are shown, and asked for again`() throws {
+        var generator = ReportGenerator(seed: 5)
+        let store = try AgentStore(path: directory("agent.sqlite"), run: generator.run)
+        let report = generator.report()
+        try store.record(report, images: generator.images)
+        let places = report.places
+        let names = Dictionary(uniqueKeysWithValues: places.map { ($0, generator.names($0)) })
+        try store.symbolize(names, areFinal: false)
+        #expect(Set(try store.unsymbolized(Array(places))) == places)
+        let reader = try ReportStore.open(path: directory("agent.sqlite"))
+        #expect(try reader.reports(ReportFilter()) == [report.named(names)])
+        let known = places.filter { $0.buildID != nil }
+        #expect(Set(try reader.unfinishedLocations()) == known)
+        try store.symbolize(names)
+        #expect(try store.unsymbolized(Array(places)).isEmpty)
+        #expect(try reader.unfinishedLocations().isEmpty)
+        try store.close()
+    }
+
     @Test(arguments: 11...14 as ClosedRange<UInt64>)
     func `names attach to places, in every report that has them`(seed: UInt64) throws {
         var generator = ReportGenerator(seed: seed)

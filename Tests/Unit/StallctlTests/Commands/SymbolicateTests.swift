@@ -67,6 +67,34 @@ import Testing
         }
     }
 
+    /// An agent that was killed while it looked for inlined calls leaves the function that they were inlined into.
+    @Test func `names that an agent had no time for are completed before its store is read`() throws
+    {
+        try withTemporaryDirectory { directory in
+            let program = try NestedProgram(in: directory)
+            func store(_ name: String) -> String { directory.appending(path: name).path }
+            func listed(_ name: String) throws -> Answer {
+                try run(["list", "--json", "--store", store(name)])
+            }
+            try program.writeStore(at: URL(filePath: store("left")), cutShort: true)
+            try program.writeStore(at: URL(filePath: store("late")), cutShort: true)
+            try program.writeStore(at: URL(filePath: store("whole")), cutShort: true)
+            _ = try run(["symbolicate", "--store", store("whole"), program.full])
+
+            let left = try listed("left")
+            #expect(left.status == 0 && left.errors == "")
+            #expect(left.object["signature"] as? String != nil)
+            let whole = try listed("whole")
+            #expect(left.object["signature"] as? String == whole.object["signature"] as? String)
+            let shown = try run(["show", "latest", "--store", store("left")])
+            #expect(shown.output.contains("inner") && shown.output.contains("middle"))
+
+            try FileManager.default.removeItem(atPath: program.full)
+            let late = try listed("late")
+            #expect(late.status == 0 && late.errors.contains("are not known yet"), "\(late.errors)")
+        }
+    }
+
     @Test func `a file of another build is refused, and both ids are named`() throws {
         try withTemporaryDirectory { directory in
             let program = try NestedProgram(in: directory)
@@ -211,13 +239,16 @@ private struct NestedProgram {
     }
 
     /// One report whose stack has all of the program's locations, without symbols.
-    func writeStore(at url: URL) throws {
+    ///
+    /// - Parameter isCutShort: The program has symbols, and its agent has found no inlined calls yet.
+    func writeStore(at url: URL, cutShort isCutShort: Bool = false) throws {
         let identity = isIdentified ? buildID : nil
+        let path = isCutShort ? full : stripped
         let image = Image(
-            path: stripped, buildID: identity, loadAddress: 0x5500_0000_0000,
+            path: path, buildID: identity, loadAddress: 0x5500_0000_0000,
             endAddress: 0x5500_0001_0000)
         let places = offsets.map {
-            CodeLocation(imagePath: stripped, buildID: identity, offset: $0, kind: .interrupted)
+            CodeLocation(imagePath: path, buildID: identity, offset: $0, kind: .interrupted)
         }
         var report = SampleReports.report(1, samples: [])
         report.samples = [
@@ -227,8 +258,12 @@ private struct NestedProgram {
         ]
         let store = try AgentStore(path: url.path, run: report.run)
         try store.record(report, images: [image])
-        try store.symbolize(
-            Dictionary(places.map { ($0, [Frame($0)]) }) { first, _ in first })
+        let frames = places.map { place in
+            var frame = Frame(place)
+            if isCutShort { (frame.function, frame.rawName) = ("outer", "outer") }
+            return (place, [frame])
+        }
+        try store.symbolize(Dictionary(frames) { first, _ in first }, areFinal: !isCutShort)
         try store.close()
     }
 

@@ -1,0 +1,32 @@
+// Names that an agent had no time for are looked up before its store is read: the group of a report depends on them.
+
+internal import StallAnalysis
+internal import StallArchive
+internal import StallModel
+internal import StallSymbolFiles
+
+enum UnfinishedNames {
+    /// Opens a store for reading, after the names in it are complete, as far as the programs are on this machine.
+    static func open(path: String) throws -> ReportStore {
+        let store = try ReportStore.open(path: path)
+        let locations = try store.unfinishedLocations()
+        guard !locations.isEmpty else { return store }
+        let symbols = Symbolication(
+            of: locations, files: [], debugDirectories: [], decompressor: decompressSection)
+        let frames = symbols.frames(for: locations).filter { $0.value.last?.function != nil }
+        do {
+            let names = try LocationStore(path: path, grouper: DefaultGrouper(rules: .builtIn))
+            _ = try names.rename(frames)
+            try names.close()
+        } catch {
+            // The store may be another user's; then it is read as it is.
+        }
+        let rest = try store.unfinishedLocations().count
+        if rest > 0 {
+            say(
+                "stallctl: the inlined calls at \(counted(rest, "location")) are not known yet, and groups may change: "
+                    + "stallctl symbolicate")
+        }
+        return store
+    }
+}
