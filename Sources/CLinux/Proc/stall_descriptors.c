@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -39,18 +38,6 @@ bool stall_descriptor_is_foreign(int descriptor) {
 
 void stall_descriptor_close(int descriptor) {
     if (stall_descriptor_is_own(descriptor)) close(descriptor);
-}
-
-bool stall_descriptor_is_same(int descriptor, int other) {
-    enum { FILES = 0 };
-    const long order = syscall(SYS_kcmp, getpid(), getpid(), FILES, descriptor, other);
-    if (order >= 0) return order == 0;
-    // A sandbox may forbid the comparison. Sockets and pipes have an inode each; anonymous files share one.
-    stall_file_identity one, two;
-    struct stat facts;
-    if (fstat(descriptor, &facts) != 0 || !(S_ISSOCK(facts.st_mode) || S_ISFIFO(facts.st_mode))) return false;
-    return stall_descriptor_identity(descriptor, &one) && stall_descriptor_identity(other, &two)
-        && one.device == two.device && one.inode == two.inode;
 }
 
 bool stall_descriptor_identity(int descriptor, stall_file_identity *identity) {

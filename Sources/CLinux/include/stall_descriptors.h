@@ -22,9 +22,6 @@ bool stall_descriptor_is_foreign(int descriptor);
 /// does less harm than a closed one of the app's. Ignores -1.
 void stall_descriptor_close(int descriptor);
 
-/// Whether two numbers refer to the same open file, as far as that is certain.
-bool stall_descriptor_is_same(int descriptor, int other);
-
 /// Identifies a file as long as it is open, even if it is renamed or deleted.
 typedef struct {
     uint64_t device;

@@ -27,6 +27,10 @@ static inline int stall_poller_add(int poller, int fd, uint32_t events, uint64_t
     struct epoll_event event = {.events = events, .data.u64 = token};
     return epoll_ctl(poller, EPOLL_CTL_ADD, fd, &event);
 }
+static inline int stall_poller_change(int poller, int fd, uint32_t events, uint64_t token) {
+    struct epoll_event event = {.events = events, .data.u64 = token};
+    return epoll_ctl(poller, EPOLL_CTL_MOD, fd, &event);
+}
 static inline int stall_poller_remove(int poller, int fd) {
     return epoll_ctl(poller, EPOLL_CTL_DEL, fd, NULL);
 }
@@ -69,8 +73,10 @@ static inline bool stall_descriptor_is_readable(int fd) {
     struct pollfd request = {.fd = fd, .events = POLLIN};
     return poll(&request, 1, 0) == 1;
 }
-/// Duplicates a descriptor, for a second registration in one poller.
-static inline int stall_descriptor_duplicate(int fd) { return fcntl(fd, F_DUPFD_CLOEXEC, 0); }
+/// A descriptor that is readable for ever.
+static inline int stall_ready_descriptor_create(void) {
+    return stall_descriptor_own(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
+}
 
 static inline int stall_timerfd_create(void) {
     return stall_descriptor_own(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
@@ -84,7 +90,8 @@ static inline int stall_timerfd_arm(int fd, uint64_t deadline_ns) {
     return timerfd_settime(fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
-/// The descriptor that is readable while the main dispatch queue has work; -1 without Dispatch.
+/// The descriptor that is readable while the main dispatch queue has work; -1 with errno: ENOSYS without Dispatch, EMFILE,
+/// ENFILE or ENOMEM if there is no descriptor for it now.
 int stall_main_queue_descriptor(void);
 /// Runs the blocks of the main dispatch queue. Only on the main thread, after resetting the descriptor's counter.
 void stall_main_queue_drain(void);

@@ -24,31 +24,77 @@ public struct DescriptorEvents: OptionSet, Hashable, Sendable {
 /// Calls a handler on a loop's thread while a file descriptor is ready.
 ///
 /// The loop never reads from or writes to the descriptor. As long as it stays ready the handler is called again, in
-/// every iteration, so read what there is. The descriptor stays the caller's: remove or invalidate the source,
-/// then close it. A source keeps the modes it is in alive, and may be in several loops.
+/// every iteration, so read what there is. Files and `/dev/null` are always ready. Several sources may wait for one
+/// descriptor; each is told of what it waits for. A source keeps the modes it is in alive, and may be in several loops.
 ///
-/// **Thread safety:** any thread may add, remove and invalidate; the handler runs on the loop's thread.
+/// The descriptor stays the caller's. Close it after the source was removed or invalidated, best in `onCancel`:
+///
+///     let connection = DescriptorSource(descriptor: socket, onCancel: { close($0) }) { source, _ in
+///         if read(socket, &buffer, buffer.count) <= 0 { source.invalidate() }
+///     }
+///
+/// **Thread safety:** any thread may add, remove, change and invalidate; the handler runs on the loop's thread.
 public final class DescriptorSource: @unchecked Sendable {
     /// The watched descriptor.
     public let descriptor: CInt
-    /// What the handler waits for.
-    public let events: DescriptorEvents
+
+    /// What the handler waits for. Set it to nothing to pause: the end of a stream and errors are reported all the same. A
+    /// loop that sleeps notices a change at once; one event that it was woken for already may still come.
+    public var events: DescriptorEvents {
+        get { DescriptorEvents(rawValue: wanted.load(ordering: .acquiring)) }
+        set {
+            // Stored before the loops are looked at: one that takes the source after that reads the new events.
+            wanted.store(newValue.rawValue, ordering: .releasing)
+            for loop in places.withLock({ $0.loops }) { loop.eventsChanged(of: self) }
+        }
+    }
+    private let wanted: Atomic<UInt32>
 
     /// Nil once the source was invalidated. Guarded by the lock of `places`.
     @exclusivity(unchecked) private var handler: ((DescriptorSource, DescriptorEvents) -> Void)?
+    /// Called once, when the source is invalid and no handler runs; nil from then on. Guarded like `handler`.
+    @exclusivity(unchecked) private var onCancel: (@Sendable (CInt) -> Void)?
+    /// How many calls of the handler run: more than one when runs are nested. Guarded like `handler`; not kept without an
+    /// `onCancel`.
+    @exclusivity(unchecked) private var callCount = 0
+    private let tellsCancel: Bool
     let validity = Atomic<Bool>(true)
     /// Where it is, one place a mode.
     let places = Locked(ItemPlaces())
 
-    /// Makes a source; add it with ``EventRunLoop/add(_:toMode:)-(DescriptorSource,_)``.
+    /// Makes a source; add it with ``EventRunLoop/add(_:toMode:)-(DescriptorSource,_)``. Its descriptor is the caller's to close.
     public init(
         descriptor: CInt, events: DescriptorEvents = .readable,
         handler: sending @escaping (DescriptorSource, DescriptorEvents) -> Void
     ) {
         self.descriptor = descriptor
-        self.events = events
+        wanted = Atomic(events.rawValue)
+        onCancel = nil
+        tellsCancel = false
         self.handler = handler
     }
+
+    /// Makes a source that tells when its descriptor can be closed.
+    ///
+    /// - Parameters:
+    ///   - descriptor: A number that is open.
+    ///   - events: What the handler waits for.
+    ///   - onCancel: Called once, with the descriptor, when it can be closed: the source was invalidated or let go of, and its
+    ///     handler does not run. On the thread that did it, or on the loop's if the handler was running there.
+    ///   - handler: Gets what the descriptor is ready for.
+    public init(
+        descriptor: CInt, events: DescriptorEvents = .readable,
+        onCancel: @escaping @Sendable (CInt) -> Void,
+        handler: sending @escaping (DescriptorSource, DescriptorEvents) -> Void
+    ) {
+        self.descriptor = descriptor
+        wanted = Atomic(events.rawValue)
+        self.onCancel = onCancel
+        tellsCancel = true
+        self.handler = handler
+    }
+
+    deinit { onCancel?(descriptor) }
 
     /// False once it was invalidated.
     public var isValid: Bool { validity.load(ordering: .acquiring) }
@@ -57,17 +103,40 @@ public final class DescriptorSource: @unchecked Sendable {
     @inline(__always) func serve(
         _ events: DescriptorEvents, _ callOut: (() -> Void) -> Void
     ) -> Bool {
-        guard isValid, let handler = places.withLock({ _ in handler }) else { return false }
+        guard isValid, let handler = places.withLock({ _ in handlerToCall() }) else { return false }
         callOut { handler(self, events) }
+        if tellsCancel { endCall() }
         return true
     }
 
+    /// With the lock of `places`. An invalidation clears the handler with it, so it sees this call or the call sees it.
+    @inline(__always) private func handlerToCall()
+        -> ((DescriptorSource, DescriptorEvents) -> Void)?
+    {
+        if tellsCancel && handler != nil { callCount += 1 }
+        return handler
+    }
+
+    @inline(never) private func endCall() {
+        let cancel = places.withLock { _ in
+            callCount -= 1
+            return takeCancel()
+        }
+        cancel?(descriptor)
+    }
+
+    /// What is to be called now, with the lock of `places`.
+    private func takeCancel() -> (@Sendable (CInt) -> Void)? {
+        handler == nil && callCount == 0 ? onCancel.take() : nil
+    }
+
     /// Removes it from all loops for good, and lets go of the handler: when it runs, as soon as it returns. Its
-    /// descriptor stays open.
+    /// descriptor stays open, unless `onCancel` closes it.
     public func invalidate() {
         guard validity.exchange(false, ordering: .acquiringAndReleasing) else { return }
         while let loop = places.withLock({ $0.anyLoop }) { loop.removeFromAllModes(self) }
-        let dropped = places.withLock { _ in handler.take() }
+        let (dropped, cancel) = places.withLock { _ in (handler.take(), takeCancel()) }
         withExtendedLifetime(dropped) {}
+        cancel?(descriptor)
     }
 }

@@ -68,6 +68,11 @@ public final class LoopSource: @unchecked Sendable {
         }
     }
 
+    /// Wakes the loops that have it.
+    func wakeLoops() {
+        for loop in places.withLock({ $0.loops }) { loop.wakeUp() }
+    }
+
     /// Takes the signal; false when there was none.
     func takeSignal() -> Bool { signalTicket.exchange(0, ordering: .acquiringAndReleasing) != 0 }
 

@@ -146,6 +146,13 @@ public final class LoopTimer: @unchecked Sendable {
         }
     }
 
+    /// When a repeating timer is called next, seen from `now`: while its handler runs, the deadline may be that of the present
+    /// call. With the lock of its loop.
+    func nextCall(after now: UInt64) -> UInt64 {
+        guard deadline <= now else { return deadline }
+        return deadline + ((now - deadline) / intervalNanoseconds + 1) * intervalNanoseconds
+    }
+
     /// The instant, or now if it has passed. Only for one that is near is the clock read that knows exactly.
     @inline(__always) private static func notBeforeNow(_ instant: MonotonicInstant) -> UInt64 {
         if instant.nanoseconds > stall_monotonic_coarse_ns() + 1_000_000_000 {
@@ -179,8 +186,29 @@ struct TimerPlaces {
         if first == nil {
             (first, firstSlot) = (heap, slot)
         } else {
-            others = (others ?? []) + [(heap, slot)]
+            if others == nil { others = [] }
+            others?.append((heap, slot))
         }
+    }
+
+    /// Where it is.
+    var heaps: Set<Heap> {
+        var heaps: Set<Heap> = []
+        forEach { heap, _ in heaps.insert(heap) }
+        return heaps
+    }
+
+    /// Takes the timer out of some heaps, in one pass.
+    mutating func leave(_ timer: LoopTimer, where isLeft: (Heap) -> Bool) {
+        var kept = TimerPlaces()
+        forEach { heap, slot in
+            if isLeft(heap) {
+                heap.pointee.remove(slot, of: timer)
+            } else {
+                kept.append(heap, slot)
+            }
+        }
+        self = kept
     }
 
     /// Returns the slot it had in the heap, nil when it was not there.

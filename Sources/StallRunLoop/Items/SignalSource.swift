@@ -11,7 +11,8 @@ internal import Glibc
 /// The signals are blocked in the thread that makes the source, and in threads that it starts later; make it before
 /// other threads are started, for a signal that a thread does not block has its ordinary effect there. They stay
 /// blocked when the source is gone. Several signals of one kind may be handed over as one, as always with signals.
-/// Children of the process inherit what is blocked.
+/// Children of the process inherit what is blocked. Several sources may wait for one signal, also on several loops: each
+/// gets it.
 ///
 /// **Thread safety:** any thread may invalidate; the handler runs on the loop's thread.
 public final class SignalSource: Sendable {
@@ -19,6 +20,8 @@ public final class SignalSource: Sendable {
     public let signals: [CInt]
     let descriptor: OwnedDescriptor
     let source: DescriptorSource
+    /// For signals that another source has taken from the kernel.
+    let inbox: LoopSource
 
     /// Blocks the signals in the calling thread and makes a source for them.
     ///
@@ -34,14 +37,74 @@ public final class SignalSource: Sendable {
         self.signals = signals
         let descriptor = OwnedDescriptor(number)
         self.descriptor = descriptor
+        let reader = SignalReader(Set(signals), handler)
+        inbox = LoopSource { _ in reader.deliverReceived() }
         source = DescriptorSource(descriptor: number) { _, _ in
             var (signal, sender) = (CInt(0), CInt(0))
-            while stall_signal_take(descriptor.number, &signal, &sender) { handler(signal, sender) }
+            while stall_signal_take(descriptor.number, &signal, &sender) {
+                reader.deliver(signal, sender)
+            }
+        }
+        SignalReader.add(reader, inbox)
+    }
+
+    /// Removes it from all loops for good, and lets go of the handler: when it runs, as soon as it returns.
+    public func invalidate() {
+        source.invalidate()
+        inbox.invalidate()
+    }
+}
+
+/// Calls the handler of one source, on its loop's thread. The kernel hands a signal to one of the descriptors that wait for
+/// it; its reader hands it on to the others. Kept by the handlers of the source, so gone when that is invalidated.
+private final class SignalReader: @unchecked Sendable {
+    /// A reader, and what is signalled for it.
+    private struct Other {
+        weak var reader: SignalReader?
+        weak var inbox: LoopSource?
+    }
+
+    /// All of the process.
+    private static let all = Locked<[Other]>([])
+
+    private let signals: Set<CInt>
+    /// Called on the loop's thread only.
+    private let handler: (CInt, CInt) -> Void
+    /// Signals from other readers, each once, and who sent it.
+    private let received = Locked<[(signal: CInt, sender: CInt)]>([])
+
+    init(_ signals: Set<CInt>, _ handler: @escaping (CInt, CInt) -> Void) {
+        self.signals = signals
+        self.handler = handler
+    }
+
+    static func add(_ reader: SignalReader, _ inbox: LoopSource) {
+        all.withLock { all in
+            all.removeAll { $0.reader == nil }
+            all.append(Other(reader: reader, inbox: inbox))
         }
     }
 
-    /// Removes it from all loops for good.
-    public func invalidate() { source.invalidate() }
+    /// Hands on what this one has read.
+    func deliver(_ signal: CInt, _ sender: CInt) {
+        let others = Self.all.withLock { $0.map { ($0.reader, $0.inbox) } }
+        for case (let reader?, let inbox?) in others
+        where reader !== self && reader.signals.contains(signal) {
+            reader.received.withLock { received in
+                guard !received.contains(where: { $0.signal == signal }) else { return }
+                received.append((signal, sender))
+            }
+            inbox.signal()
+            inbox.wakeLoops()
+        }
+        handler(signal, sender)
+    }
+
+    func deliverReceived() {
+        while let next = received.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) {
+            handler(next.signal, next.sender)
+        }
+    }
 }
 
 /// A descriptor that is closed when it is let go of.
@@ -55,12 +118,13 @@ extension EventRunLoop {
     /// Adds signals to a mode, or to all common modes, as ``add(_:toMode:)-(DescriptorSource,_)`` does.
     @discardableResult
     public func add(_ source: SignalSource, toMode mode: LoopMode) throws(LoopError) -> Bool {
-        try add(source.source, toMode: mode)
+        try add(source.source, toMode: mode) && add(source.inbox, toMode: mode)
     }
 
     /// Removes signals from a mode, or from the common items.
     public func remove(_ source: SignalSource, fromMode mode: LoopMode) {
         remove(source.source, fromMode: mode)
+        remove(source.inbox, fromMode: mode)
     }
 
     /// Adds a child process to a mode, or to all common modes, as ``add(_:toMode:)-(DescriptorSource,_)`` does.

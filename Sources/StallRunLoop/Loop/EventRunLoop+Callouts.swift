@@ -235,15 +235,15 @@ extension EventRunLoop {
 
     /// The handler that was called at the deadline `fired` has returned. With the lock of the loop that the timer is in
     /// now.
-    @inline(__always) private func endFiring(_ timer: LoopTimer, _ fired: UInt64) {
+    @inline(__always) func endFiring(_ timer: LoopTimer, _ fired: UInt64) {
         timer.isFiring = false
         guard timer.repeats else { return }
         guard timer.isValid else { return }
         // A later instant that the handler has set is honoured, an earlier one is not.
         if timer.deadline <= fired {
             refreshClock()
-            let missed = (now - fired) / timer.intervalNanoseconds
-            timer.deadline = fired + (missed + 1) * timer.intervalNanoseconds
+            timer.deadline = fired
+            timer.deadline = timer.nextCall(after: now)
         }
         timer.places.forEach { $0.pointee.resume($1, deadline: timer.deadline) }
     }

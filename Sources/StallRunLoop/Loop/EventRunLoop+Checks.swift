@@ -15,4 +15,14 @@ extension EventRunLoop {
         }
         return false
     }
+
+    /// Whether it has Dispatch's descriptor of the main queue.
+    package var servesMainQueue: Bool { mainQueueDescriptor >= 0 }
+
+    /// Makes it ask for descriptors that it lacks at its next wait, as it does each second.
+    package func forgetLastRenewal() {
+        lock.lock()
+        lastRenewal = 0
+        lock.unlock()
+    }
 }

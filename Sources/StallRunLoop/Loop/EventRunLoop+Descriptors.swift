@@ -12,11 +12,40 @@ extension EventRunLoop {
     /// Takes new descriptors in place of all that the loop has. The old numbers are not closed: the app may own
     /// them by now.
     private func renewDescriptors() {
+        for items in modes { items.poller?.discardSet(closing: false) }
         wake.renew()
         timerDescriptor = stall_timerfd_create()
         armedDeadline = 0
         for items in modes { items.renewPoller(of: self) }
         lastRenewal = stall_monotonic_ns()
+    }
+
+    /// Takes those that the loop has none of, and leaves the others as they are.
+    private func takeMissingDescriptors() {
+        if wake.descriptor < 0 { wake.renew() }
+        if timerDescriptor < 0 {
+            timerDescriptor = stall_timerfd_create()
+            armedDeadline = 0
+        }
+        if lacksMainQueue { takeMainQueue() }
+        for items in modes where items.poller?.isBroken == true { items.replacePoller(of: self) }
+        lastRenewal = stall_monotonic_ns()
+    }
+
+    /// Whether a number belongs to a file of the app by now.
+    private var hasForeignDescriptor: Bool {
+        [wake.descriptor, timerDescriptor].contains { $0 >= 0 && stall_descriptor_is_foreign($0) }
+            || modes.contains {
+                $0.poller.map { $0.epoll >= 0 && stall_descriptor_is_foreign($0.epoll) } ?? false
+            }
+    }
+
+    /// Asks Dispatch for the descriptor of its main queue.
+    func takeMainQueue() {
+        mainQueueDescriptor = stall_main_queue_descriptor()
+        lacksMainQueue = mainQueueDescriptor < 0 && errno != ENOSYS
+        guard mainQueueDescriptor >= 0, let running else { return }
+        watchMainQueue(in: running)
     }
 
     /// Makes what the loop lacks to sleep in the kernel, in the default mode. On the loop's thread.
@@ -28,8 +57,10 @@ extension EventRunLoop {
         guard wake.descriptor >= 0 else { throw .system(call: "eventfd", errno: errno) }
         if timerDescriptor < 0 { timerDescriptor = stall_timerfd_create() }
         guard timerDescriptor >= 0 else { throw .system(call: "timerfd_create", errno: errno) }
+        if lacksMainQueue { takeMainQueue() }
+        if lacksMainQueue { throw .system(call: "eventfd", errno: errno) }
         _ = defaultItems.epoll(of: self)
-        if defaultItems.poller?.isBroken == true { defaultItems.renewPoller(of: self) }
+        if defaultItems.poller?.isBroken == true { defaultItems.replacePoller(of: self) }
         let error = errno
         guard let poller = defaultItems.poller, poller.isBroken else { return }
         throw .system(call: poller.epoll < 0 ? "epoll_create1" : "epoll_ctl", errno: error)
@@ -39,11 +70,7 @@ extension EventRunLoop {
     /// here would lose it there.
     func renewAfterFork() {
         forkGeneration = stall_fork_generation()
-        for items in modes {
-            if let poller = items.poller {
-                stall_descriptor_close(poller.epoll)
-            }
-        }
+        for items in modes { items.poller?.discardSet(closing: true) }
         stall_descriptor_close(timerDescriptor)
         stall_descriptor_close(wake.descriptor)
         stall_beacon_publish_thread(beacon, stall_gettid())
@@ -57,7 +84,7 @@ extension EventRunLoop {
         if stall_monotonic_ns() - lastRenewal >= Self.renewalInterval {
             renewDescriptors()
         } else {
-            items.poller?.isBroken = true
+            items.poller?.discardSet(closing: false)
         }
     }
 
@@ -71,7 +98,9 @@ extension EventRunLoop {
     /// Asks without an epoll set, in short sleeps up to `wakeAt`, or not at all when it is nil.
     func askWithoutSet(_ items: ModeItems, until wakeAt: UInt64?) -> LoopEvent? {
         let clock = stall_monotonic_ns()
-        if clock - lastRenewal >= Self.renewalInterval { renewDescriptors() }
+        if clock - lastRenewal >= Self.renewalInterval {
+            if hasForeignDescriptor { renewDescriptors() } else { takeMissingDescriptors() }
+        }
         guard let poller = items.poller else { return nil }
         var timeout: CInt = 0
         if let wakeAt, wakeAt > clock {

@@ -54,6 +54,11 @@ extension EventRunLoop {
     @discardableResult
     @inline(__always) func addLocked(_ timer: LoopTimer, to items: ModeItems) -> Bool {
         guard timer.places.isEmpty || !timer.places.contains(items.timers) else { return false }
+        return insertLocked(timer, in: items)
+    }
+
+    /// The same for a mode that it is not in.
+    @inline(__always) func insertLocked(_ timer: LoopTimer, in items: ModeItems) -> Bool {
         let slot = items.timers.pointee.insert(timer, deadline: timer.deadline)
         if timer.isFiring { items.timers.pointee.suspend(slot) }
         timer.places.append(items.timers, slot)
@@ -73,12 +78,25 @@ extension EventRunLoop {
         }
     }
 
+    /// The same for a mode that it is not in. Only with the loop's lock does it come into one.
+    func insertLocked(_ source: LoopSource, in items: ModeItems) -> Bool {
+        source.places.withLock { places in
+            guard source.isValid else { return false }
+            places.append(ItemPlace(self, items.mode, slot: items.add(source), items: items))
+            return true
+        }
+    }
+
     /// False when it is there already, or invalid.
     func addLocked(_ source: DescriptorSource, to items: ModeItems) throws(LoopError) -> Bool {
+        let isThere = source.places.withLock { $0.contains(items.mode, of: self) }
+        return isThere ? false : try insertLocked(source, in: items)
+    }
+
+    /// The same for a mode that it is not in.
+    func insertLocked(_ source: DescriptorSource, in items: ModeItems) throws(LoopError) -> Bool {
         let result: Result<Bool, LoopError> = source.places.withLock { places in
-            guard source.isValid, !places.contains(items.mode, of: self) else {
-                return .success(false)
-            }
+            guard source.isValid else { return .success(false) }
             do throws(LoopError) {
                 let slot = try items.add(source, of: self)
                 places.append(ItemPlace(self, items.mode, slot: slot, items: items))
@@ -184,6 +202,18 @@ extension EventRunLoop {
             items._withUnsafeGuaranteedRef { $0.removeDescriptor(place.slot) }
         }
         lock.unlock()
+    }
+
+    /// Asks the kernel for the events that a source waits for now, in all its modes.
+    func eventsChanged(of source: DescriptorSource) {
+        lock.lock()
+        defer { lock.unlock() }
+        source.places.withLock { places in
+            places.forEach { place in
+                guard place.isIn(self) else { return }
+                place.items?._withUnsafeGuaranteedRef { $0.eventsChanged(slot: place.slot) }
+            }
+        }
     }
 
     /// Takes the places in this loop out of those of an item that may be in several.

@@ -1,6 +1,7 @@
 // What is in which mode. Common items are in every common mode: in those that exist when they are added, and
 // in those that become common, or are first used, later.
 
+internal import CLinux
 public import StallModel
 internal import Synchronization
 
@@ -29,14 +30,20 @@ extension EventRunLoop {
     }
 
     /// The instant at which the next timer of a mode is due, without its tolerance; nil when the mode has none. What
-    /// `CFRunLoopGetNextTimerFireDate` gives.
+    /// `CFRunLoopGetNextTimerFireDate` gives. A repeating timer whose handler runs counts with its next call; to find it costs
+    /// a look at all timers of the mode.
     public func nextTimerFire(inMode mode: LoopMode = .default) -> MonotonicInstant? {
         lock.lock()
         defer { lock.unlock() }
-        guard let earliest = items(of: mode)?.timers.pointee.earliest, earliest != .max else {
-            return nil
+        guard let timers = items(of: mode)?.timers else { return nil }
+        var earliest = timers.pointee.earliest
+        if timers.pointee.isAnyFiring {
+            let now = stall_monotonic_ns()
+            for timer in timers.pointee.firing() where timer.isValid && timer.repeats {
+                earliest = min(earliest, timer.nextCall(after: now))
+            }
         }
-        return MonotonicInstant(nanoseconds: earliest)
+        return earliest == .max ? nil : MonotonicInstant(nanoseconds: earliest)
     }
 
     /// Adds an observer to a mode, or to all common modes. Adding it twice changes nothing.
@@ -55,7 +62,10 @@ extension EventRunLoop {
         if !observer.places.contains(where: { $0.mode == .common }) {
             observer.places.append((.common, commonObservers.append(observer)))
         }
-        for items in commonModeItems { addLocked(observer, to: items) }
+        let known = Set(observer.places.map(\.mode))
+        for items in commonModeItems where !known.contains(items.mode) {
+            observer.places.append((items.mode, items.add(observer)))
+        }
         return true
     }
 
@@ -78,7 +88,11 @@ extension EventRunLoop {
             if timer.commonSlot == ItemList<LoopTimer>.none {
                 timer.commonSlot = commonTimers.append(timer)
             }
-            for items in commonModeItems where addLocked(timer, to: items) { mayFireFirst = true }
+            let known = timer.places.heaps
+            for items in commonModeItems
+            where !known.contains(items.timers) && insertLocked(timer, in: items) {
+                mayFireFirst = true
+            }
         }
         lock.unlock()
         if mayFireFirst { wake.nudge() }
@@ -106,8 +120,11 @@ extension EventRunLoop {
                 let slot = commonSources.append(source)
                 places.append(ItemPlace(self, .common, slot: slot, items: nil))
             }
+            let known = source.places.withLock { $0.modes(of: self) }
             for items in commonModeItems
-            where addLocked(source, to: items) && source.tellsSchedule {
+            where !known.contains(items.mode) && insertLocked(source, in: items)
+                && source.tellsSchedule
+            {
                 scheduled.append(items.mode)
             }
         }
@@ -133,9 +150,10 @@ extension EventRunLoop {
             return source.isValid
         }
         var added: [LoopMode] = []
-        do {
-            for items in commonModeItems where try addLocked(source, to: items) {
-                added.append(items.mode)
+        let known = source.places.withLock { $0.modes(of: self) }
+        do throws(LoopError) {
+            for items in commonModeItems where !known.contains(items.mode) {
+                if try insertLocked(source, in: items) { added.append(items.mode) }
             }
         } catch {
             for mode in added { removeLocked(source, from: mode) }
@@ -157,9 +175,17 @@ extension EventRunLoop {
         defer { lock.unlock() }
         guard observer.owner.loopNumber == number else { return }
         guard mode == .common else { return removeLocked(observer, from: mode) }
-        guard let index = observer.places.firstIndex(where: { $0.mode == .common }) else { return }
-        commonObservers.remove(observer.places.remove(at: index).slot)
-        for items in commonModeItems { removeLocked(observer, from: items.mode) }
+        guard observer.places.contains(where: { $0.mode == .common }) else { return }
+        observer.places.removeAll { place in
+            if place.mode == .common {
+                commonObservers.remove(place.slot)
+            } else if let items = items(of: place.mode), items.isCommon {
+                items.removeObserver(place.slot)
+            } else {
+                return false
+            }
+            return true
+        }
         if observer.places.isEmpty { observer.owner.disclaim() }
     }
 
@@ -172,7 +198,8 @@ extension EventRunLoop {
             if let items = items(of: mode) { removeLocked(timer, from: items) }
         } else if timer.commonSlot != ItemList<LoopTimer>.none {
             removeFromCommon(timer)
-            for items in commonModeItems { removeLocked(timer, from: items) }
+            let common = Set(commonModeItems.map(\.timers))
+            timer.places.leave(timer, where: common.contains)
             if timer.places.isEmpty { timer.owner.disclaim() }
         }
     }
@@ -184,9 +211,12 @@ extension EventRunLoop {
         var left: [LoopMode] = []
         if mode != .common {
             if removeLocked(source, from: mode) { left = [mode] }
-        } else if let place = source.places.withLock({ $0.remove(.common, of: self) }) {
-            commonSources.remove(place.slot)
-            left = commonModeItems.map(\.mode).filter { removeLocked(source, from: $0) }
+        } else {
+            source.places.withLock({ $0.removeCommon(of: self) }).forEach { place in
+                guard let items = place.items else { return commonSources.remove(place.slot) }
+                items._withUnsafeGuaranteedRef { $0.removeSource(place.slot) }
+                left.append(place.mode)
+            }
         }
         lock.unlock()
         for mode in left { source.wasCancelled(in: self, mode) }
@@ -197,11 +227,10 @@ extension EventRunLoop {
         lock.lock()
         defer { lock.unlock() }
         guard mode == .common else { return removeLocked(source, from: mode) }
-        guard let place = source.places.withLock({ $0.remove(.common, of: self) }) else {
-            return
+        source.places.withLock({ $0.removeCommon(of: self) }).forEach { place in
+            guard let items = place.items else { return commonDescriptors.remove(place.slot) }
+            items._withUnsafeGuaranteedRef { $0.removeDescriptor(place.slot) }
         }
-        commonDescriptors.remove(place.slot)
-        for items in commonModeItems { removeLocked(source, from: items.mode) }
     }
 
     /// Whether an observer is in a mode, or among the common items.

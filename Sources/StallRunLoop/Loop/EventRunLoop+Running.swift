@@ -60,8 +60,7 @@ extension EventRunLoop {
         guard isCurrent else { fatalError("a run loop can be run only by its own thread") }
         guard mode != .common else { return .finished }
         lock.lock()
-        let items = itemsToAdd(to: mode)
-        guard !isEmpty(items) else {
+        guard let items = itemsToRun(mode), !isEmpty(items) else {
             lock.unlock()
             return .finished
         }
@@ -73,6 +72,14 @@ extension EventRunLoop {
         endRun(restoring: outer)
         lock.unlock()
         return result
+    }
+
+    /// The items of a mode. One that nothing was ever handed to does not come to exist by a run.
+    private func itemsToRun(_ mode: LoopMode) -> ModeItems? {
+        if let items = items(of: mode) { return items }
+        let isCommon = commonModes.contains(mode)
+        guard isCommon || blocks.holdsBlock(for: mode, isCommon: isCommon) else { return nil }
+        return itemsToAdd(to: mode)
     }
 
     /// What a nested run takes the place of.
@@ -174,7 +181,9 @@ extension EventRunLoop {
     /// outside of the queue's own blocks.
     private func isEmpty(_ items: ModeItems) -> Bool {
         guard items.isEmpty else { return false }
-        if mainQueueDescriptor >= 0 && items.isCommon && !isInMainQueue { return false }
+        if (mainQueueDescriptor >= 0 || lacksMainQueue) && items.isCommon && !isInMainQueue {
+            return false
+        }
         return !blocks.mayHoldBlock(for: items.mode, isCommon: items.isCommon)
             || !blocks.holdsBlock(for: items.mode, isCommon: items.isCommon)
     }

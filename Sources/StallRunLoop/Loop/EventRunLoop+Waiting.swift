@@ -74,7 +74,7 @@ extension EventRunLoop {
     private func ask(_ items: ModeItems, forEver: Bool, until wakeAt: UInt64 = 0) -> LoopEvent? {
         if forkGeneration != stall_fork_generation() { renewAfterFork() }
         let epoll = items.epoll(of: self)
-        if items.poller?.isBroken == true {
+        if items.poller?.isBroken == true || (lacksMainQueue && items.isCommon) {
             return askWithoutSet(items, until: forEver ? wakeAt : nil)
         }
         if descriptorDelivery == .batch { return askForBatch(items, forEver: forEver) }
@@ -93,11 +93,8 @@ extension EventRunLoop {
             }
             if count < 0 { checkDescriptors(items, error) }
             guard count > 0 else { return nil }
-            switch items.resolve(ready) {
-            case .nothing: continue
-            case .mainQueue: return .mainQueue
-            case .descriptor: return .descriptor(ready)
-            }
+            if let event = items.event(ready) { return event }
+            items.renewPollerIfNeeded(of: self)
         }
         return nil
     }
@@ -110,11 +107,11 @@ extension EventRunLoop {
         let (count, error): (CInt, CInt)
         if forEver {
             lock.unlock()
-            count = stall_poller_wait(epoll, batch.ready, capacity, -1)
+            count = stall_poller_wait(epoll, batch.reported, capacity, -1)
             error = errno
             lock.lock()
         } else {
-            count = stall_poller_poll(epoll, batch.ready, capacity)
+            count = stall_poller_poll(epoll, batch.reported, capacity)
             error = errno
         }
         if count < 0 { checkDescriptors(items, error) }
@@ -122,15 +119,17 @@ extension EventRunLoop {
         batch.count = 0
         batch.removals = items.removals
         for index in 0..<Int(max(0, count)) {
-            switch items.resolve(batch.ready[index]) {
-            case .nothing: break
-            case .mainQueue: isMainQueueReady = true
-            case .descriptor(let source):
-                batch.ready[batch.count] = batch.ready[index]
+            let isSource = items.poller?.forEachSource(of: batch.reported[index]) { ready, source in
+                guard batch.count < DescriptorBatch.capacity else { return }
+                batch.ready[batch.count] = ready
                 (batch.sources + batch.count).initialize(to: .passRetained(source))
                 batch.count += 1
             }
+            if isSource == false, case .mainQueue = items.resolve(batch.reported[index]) {
+                isMainQueueReady = true
+            }
         }
+        items.renewPollerIfNeeded(of: self)
         if batch.count > 0 && !isMainQueueReady { return .descriptors(batch) }
         // They stay in their modes, so this is not the last reference to any.
         for index in 0..<batch.count { batch.sources[index].release() }

@@ -99,7 +99,9 @@ public final class EventRunLoop: @unchecked Sendable {
     @exclusivity(unchecked) var spareBatch: DescriptorBatch?
     /// -1 for all loops but the main one. A forked child has none: Dispatch cannot be used there, and the descriptor is the
     /// parent's.
-    @exclusivity(unchecked) var mainQueueDescriptor: CInt
+    @exclusivity(unchecked) var mainQueueDescriptor: CInt = -1
+    /// There is a main queue, but no descriptor for it yet.
+    @exclusivity(unchecked) var lacksMainQueue = false
 
     /// Runs the jobs of actors once the thread has ended.
     let jobsAfterEnd = Locked<DispatchQueue?>(nil)
@@ -139,10 +141,10 @@ public final class EventRunLoop: @unchecked Sendable {
         self.beacon = beacon
         ForkHandlers.install()
         timerDescriptor = stall_timerfd_create()
-        mainQueueDescriptor = isMain ? stall_main_queue_descriptor() : -1
         stall_beacon_publish_thread(beacon, thread.rawValue)
         modes = [defaultItems]
         commonModeItems = [defaultItems]
+        if isMain { takeMainQueue() }
         LivingLoops.add(self)
         if isMain { Self.mainExists.store(true, ordering: .releasing) }
     }

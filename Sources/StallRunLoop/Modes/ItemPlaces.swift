@@ -19,7 +19,7 @@ struct ItemPlace {
         self.slot = slot
     }
 
-    @inline(__always) fileprivate func isIn(_ loop: EventRunLoop) -> Bool {
+    @inline(__always) func isIn(_ loop: EventRunLoop) -> Bool {
         self.loop.toOpaque() == Unmanaged.passUnretained(loop).toOpaque()
     }
 }
@@ -87,6 +87,38 @@ struct ItemPlaces {
             }
         }
         return taken
+    }
+
+    /// Takes the places among the common items of a loop, and in its common modes, out; none when it is no common item. One
+    /// pass: there may be thousands of modes.
+    mutating func removeCommon(of loop: EventRunLoop) -> ItemPlaces {
+        var taken = ItemPlaces()
+        guard contains(.common, of: loop) else { return taken }
+        removeAll { place in
+            guard place.isIn(loop),
+                place.items?._withUnsafeGuaranteedRef({ $0.isCommon }) ?? true
+            else { return false }
+            taken.append(place)
+            return true
+        }
+        return taken
+    }
+
+    /// The modes of a loop that it is in.
+    func modes(of loop: EventRunLoop) -> Set<LoopMode> {
+        var modes: Set<LoopMode> = []
+        forEach { if $0.isIn(loop) { modes.insert($0.mode) } }
+        return modes
+    }
+
+    /// The loops it is in.
+    var loops: [EventRunLoop] {
+        var loops: [EventRunLoop] = []
+        forEach { place in
+            let loop = place.loop.takeUnretainedValue()
+            if !loops.contains(where: { $0 === loop }) { loops.append(loop) }
+        }
+        return loops
     }
 
     @inline(never) private mutating func removeAll(where isOver: (ItemPlace) -> Bool) {

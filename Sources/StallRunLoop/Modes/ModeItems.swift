@@ -60,7 +60,7 @@ final class ModeItems {
         return made
     }
 
-    /// Makes the epoll set anew, after the loop's own descriptors.
+    /// Makes the epoll set anew, after the loop's own descriptors. The old one was discarded.
     func renewPoller(of loop: EventRunLoop) {
         guard let poller else { return }
         poller.renew(
@@ -71,6 +71,23 @@ final class ModeItems {
 
     /// How many descriptors the mode has lost so far. Any thread.
     @inline(__always) var removals: Int { poller?.removals.load(ordering: .relaxed) ?? 0 }
+
+    /// What an event of the epoll set means in strict delivery; nil for nothing.
+    @inline(__always) func event(_ ready: stall_ready) -> LoopEvent? { poller?.event(ready) }
+
+    /// The source in a slot waits for other events now.
+    func eventsChanged(slot: UInt32) { poller?.eventsChanged(slot: slot) }
+
+    /// Takes a new epoll set if the old one reports sources that are gone.
+    @inline(__always) func renewPollerIfNeeded(of loop: EventRunLoop) {
+        if poller?.needsNewSet == true { replacePoller(of: loop) }
+    }
+
+    /// Makes the epoll set anew, and closes the old one.
+    func replacePoller(of loop: EventRunLoop) {
+        poller?.discardSet(closing: true)
+        renewPoller(of: loop)
+    }
 
     /// What an event of the epoll set means now.
     func resolve(_ ready: stall_ready) -> Poller.Event { poller?.resolve(ready) ?? .nothing }

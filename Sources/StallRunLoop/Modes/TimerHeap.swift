@@ -100,6 +100,16 @@ struct TimerHeap: ~Copyable {
         }
     }
 
+    /// Whether the handler of one of them runs.
+    var isAnyFiring: Bool { byDeadline.count != count }
+
+    /// Those whose handler runs.
+    func firing() -> [LoopTimer] {
+        var found: [LoopTimer] = []
+        forEach { if $0.isFiring { found.append($0) } }
+        return found
+    }
+
     /// All timers, those whose handler runs included, in no order.
     func forEach(_ body: (LoopTimer) -> Void) {
         for slot in 0..<slotCount where !byDeadline.isFree(slot) { body(timer(in: slot)) }

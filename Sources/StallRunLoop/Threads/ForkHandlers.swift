@@ -6,6 +6,7 @@
 
 internal import CLinux
 internal import Glibc
+internal import StallModel
 internal import Synchronization
 
 enum ForkHandlers {
@@ -49,7 +50,7 @@ extension LivingLoops {
                     // A thread without a loop is now the main thread, and has its loop.
                     let isOwn =
                         own.map { $0 == Unmanaged.passUnretained(loop).toOpaque() } ?? loop.isMain
-                    loop.letGoAfterFork(isChild: isChild, isOwn: isOwn)
+                    loop.letGoAfterFork(isChild: isChild, isOwn: isOwn, isAdopted: own == nil)
                 }
             }
         }
@@ -65,7 +66,7 @@ extension EventRunLoop {
         for items in modes { items.holdForFork() }
     }
 
-    fileprivate func letGoAfterFork(isChild: Bool, isOwn: Bool) {
+    fileprivate func letGoAfterFork(isChild: Bool, isOwn: Bool, isAdopted: Bool) {
         guard isHeldForFork else { return }
         isHeldForFork = false
         for items in modes { items.letGoAfterFork() }
@@ -74,6 +75,8 @@ extension EventRunLoop {
             if isOwn {
                 blocks.repairAfterFork()
                 mainQueueDescriptor = -1
+                lacksMainQueue = false
+                if isAdopted { forgetRuns() }
                 for items in modes { items.forgetMainQueue() }
             } else {
                 isDead = true
@@ -81,5 +84,29 @@ extension EventRunLoop {
             }
         }
         lock.unlock()
+    }
+}
+
+extension EventRunLoop {
+    /// In the child of a thread that had no loop and has the main one now: the runs that the parent's main thread was in are
+    /// not this thread's. A handler, or a block, that was being called then is over.
+    private func forgetRuns() {
+        (running, runDepth, drainDepth, isStopRequested) = (nil, 0, 0, false)
+        (tookWakeUp, servedTimersLast, isInMainQueue, isNowStale) = (false, false, false, true)
+        ignoresWakeUps = true
+        phase = .unknown
+        spareBatch = nil
+        wake.reset()
+        readClock()
+        stall_beacon_publish(beacon, UInt8(STALL_LOOP_IDLE), now)
+        commonObservers.forEach { $0.firing.store(false, ordering: .relaxed) }
+        for items in modes {
+            items.observers.forEach { $0.firing.store(false, ordering: .relaxed) }
+            for timer in items.timers.pointee.firing() {
+                endFiring(timer, timer.deadline)
+                // The parent's thread has references as well, so this is not the last one.
+                if !timer.repeats { _ = invalidateLocked(timer) }
+            }
+        }
     }
 }

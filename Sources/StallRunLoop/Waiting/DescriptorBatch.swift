@@ -6,6 +6,9 @@ internal import CLinux
 struct DescriptorBatch {
     static let capacity = 256
 
+    /// What the kernel has reported.
+    let reported: UnsafeMutablePointer<stall_ready>
+    /// The same, an event for each source.
     let ready: UnsafeMutablePointer<stall_ready>
     /// One for each event, with a reference of its own.
     let sources: UnsafeMutablePointer<Unmanaged<DescriptorSource>>
@@ -14,11 +17,13 @@ struct DescriptorBatch {
     var removals = 0
 
     init() {
+        reported = .allocate(capacity: Self.capacity)
         ready = .allocate(capacity: Self.capacity)
         sources = .allocate(capacity: Self.capacity)
     }
 
     func deallocate() {
+        reported.deallocate()
         ready.deallocate()
         sources.deallocate()
     }

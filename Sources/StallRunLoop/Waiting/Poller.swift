@@ -16,10 +16,24 @@ final class Poller {
 
     private struct Registration {
         var source: DescriptorSource?
-        /// Differs from `source.descriptor` when the mode has two sources for one descriptor.
-        var descriptor: CInt
         /// Tells a late event for an earlier user of this slot from one for this user.
         var generation: UInt32
+        /// What the set has for it.
+        var watch = Watch.none
+        /// The next source of the same descriptor.
+        var next: Int?
+        /// In the first source of a descriptor: which of them had the last turn.
+        var lastTurn = -1
+    }
+
+    /// How the set knows of a source.
+    private enum Watch: Equatable {
+        /// Not at all: there is no set, or its descriptor was closed.
+        case none
+        /// By the entry of its descriptor, which all sources of that descriptor share.
+        case shared
+        /// By a descriptor that is always ready, in place of a file, which epoll(7) does not take.
+        case substitute(CInt)
     }
 
     private static let wakeToken = UInt64.max
@@ -30,6 +44,12 @@ final class Poller {
     @exclusivity(unchecked) var isBroken = false
     /// By the slot of the source in its mode.
     @exclusivity(unchecked) private var registrations: [Registration] = []
+    /// The first source of each descriptor in the set; the others follow it. The entry has its token.
+    @exclusivity(unchecked) private var firstSlots: [CInt: Int] = [:]
+    /// How many events came for sources that are gone. Mostly another thread was faster; but if the file of a source lives
+    /// on under another number, in this process or a child, the set reports it for ever.
+    private var lateEvents = 0
+    private static let mostLateEvents = 64
     private(set) var watchesMainQueue = false
     /// How many descriptors it watches besides the loop's own.
     private(set) var descriptorCount = 0
@@ -49,20 +69,34 @@ final class Poller {
             && stall_poller_add(epoll, timer, flags, Self.wakeToken) == 0
     }
 
-    /// Makes a new set with everything that was in the old one. The old number is left alone: the app may own it
-    /// by now.
+    /// Is without a set from now on. Its descriptors are closed, or left alone: the app may have closed them, and own the
+    /// numbers by now.
+    func discardSet(closing: Bool) {
+        if closing { stall_descriptor_close(epoll) }
+        for slot in registrations.indices {
+            if closing, case .substitute(let number) = registrations[slot].watch {
+                stall_descriptor_close(number)
+            }
+            registrations[slot].watch = .none
+            registrations[slot].next = nil
+        }
+        epoll = -1
+        isBroken = true
+        firstSlots = [:]
+        lateEvents = 0
+    }
+
+    /// Makes a new set with everything that was in the one that was discarded.
     func renew(wake: CInt, timer: CInt, mainQueue: CInt) {
         epoll = stall_poller_create()
         isBroken = !addOwn(wake, timer)
         guard !isBroken else { return }
+        // One whose descriptor is gone as well stays without events, as it would have before.
+        for slot in registrations.indices where registrations[slot].source != nil {
+            _ = watch(slot)
+        }
         if watchesMainQueue {
             _ = stall_poller_add(epoll, mainQueue, EPOLLIN.rawValue, Self.mainQueueToken)
-        }
-        for (slot, registration) in registrations.enumerated() {
-            guard let source = registration.source else { continue }
-            let token = UInt64(registration.generation) << 32 | UInt64(slot)
-            // One whose descriptor is gone as well stays without events, as it would have before.
-            _ = stall_poller_add(epoll, registration.descriptor, source.events.rawValue, token)
         }
     }
 
@@ -73,12 +107,12 @@ final class Poller {
     ) -> stall_ready? {
         var requests: [pollfd] = []
         var tokens: [UInt64] = []
-        for (slot, registration) in registrations.enumerated() {
-            guard let source = registration.source else { continue }
+        for slot in registrations.indices {
+            guard let source = registrations[slot].source else { continue }
             // The bits of poll and epoll are the same.
             let events = Int16(truncatingIfNeeded: source.events.rawValue & 0xff)
             requests.append(pollfd(fd: source.descriptor, events: events, revents: 0))
-            tokens.append(UInt64(registration.generation) << 32 | UInt64(slot))
+            tokens.append(token(of: slot))
         }
         if watchesMainQueue {
             requests.append(pollfd(fd: mainQueue, events: Int16(POLLIN), revents: 0))
@@ -100,7 +134,9 @@ final class Poller {
     }
 
     deinit {
-        for registration in registrations { closeDuplicate(registration) }
+        for registration in registrations {
+            if case .substitute(let number) = registration.watch { stall_descriptor_close(number) }
+        }
         stall_descriptor_close(epoll)
     }
 
@@ -108,28 +144,15 @@ final class Poller {
         let slot = Int(slot)
         checkSet()
         while registrations.count <= slot {
-            registrations.append(Registration(source: nil, descriptor: -1, generation: 0))
+            registrations.append(Registration(source: nil, generation: 0))
         }
         let generation = registrations[slot].generation &+ 1
-        let token = UInt64(generation) << 32 | UInt64(slot)
-        var descriptor = source.descriptor
-        if isBroken || stall_poller_add(epoll, descriptor, source.events.rawValue, token) != 0 {
-            // Without a set it is asked for by its own number, and added when there is a set again.
-            guard errno == EEXIST || isBroken else {
-                throw .system(call: "epoll_ctl", errno: errno)
-            }
-            if !isBroken { descriptor = stall_descriptor_duplicate(descriptor) }
-            guard descriptor >= 0 else { throw .system(call: "fcntl", errno: errno) }
-            guard
-                isBroken || stall_poller_add(epoll, descriptor, source.events.rawValue, token) == 0
-            else {
-                let error = errno
-                close(descriptor)
-                throw .system(call: "epoll_ctl", errno: error)
-            }
+        registrations[slot] = Registration(source: source, generation: generation)
+        // Without a set it is asked for by its own number, and added when there is a set again.
+        if !isBroken, let error = watch(slot) {
+            registrations[slot].source = nil
+            throw error
         }
-        registrations[slot] = Registration(
-            source: source, descriptor: descriptor, generation: generation)
         descriptorCount += 1
     }
 
@@ -137,11 +160,130 @@ final class Poller {
     func remove(slot: UInt32) {
         let slot = Int(slot)
         checkSet()
-        if !isBroken { _ = stall_poller_remove(epoll, registrations[slot].descriptor) }
-        closeDuplicate(registrations[slot])
+        unwatch(slot)
         registrations[slot].source = nil
         descriptorCount -= 1
         removals.add(1, ordering: .relaxed)
+    }
+
+    /// The source in a slot waits for other events now.
+    func eventsChanged(slot: UInt32) {
+        let slot = Int(slot)
+        checkSet()
+        guard !isBroken, let source = registrations[slot].source else { return }
+        switch registrations[slot].watch {
+        case .none: break
+        case .shared: _ = changeEntry(of: source.descriptor)
+        case .substitute(let number):
+            _ = stall_poller_change(epoll, number, readiness(source).rawValue, token(of: slot))
+        }
+    }
+
+    // MARK: Entries of the set
+
+    /// Makes the set report a source. Returns why the kernel refuses.
+    private func watch(_ slot: Int) -> LoopError? {
+        guard let source = registrations[slot].source else { return nil }
+        let number = source.descriptor
+        if let first = firstSlots[number] {
+            registrations[slot].next = first
+            firstSlots[number] = slot
+            if changeEntry(of: number) {
+                registrations[slot].watch = .shared
+                return nil
+            }
+            // The number was closed, and means another file by now: those who waited for the old one are not told of it.
+            forgetSources(from: first)
+            firstSlots[number] = nil
+            registrations[slot].next = nil
+        }
+        if stall_poller_add(epoll, number, source.events.rawValue, token(of: slot)) == 0 {
+            firstSlots[number] = slot
+            registrations[slot].watch = .shared
+            return nil
+        }
+        guard errno == EPERM else { return .system(call: "epoll_ctl", errno: errno) }
+        return substitute(slot, source)
+    }
+
+    /// Reads and writes of a file never wait, so it is always ready.
+    private func substitute(_ slot: Int, _ source: DescriptorSource) -> LoopError? {
+        let number = stall_ready_descriptor_create()
+        guard number >= 0 else { return .system(call: "eventfd", errno: errno) }
+        guard stall_poller_add(epoll, number, readiness(source).rawValue, token(of: slot)) == 0
+        else {
+            let error = errno
+            stall_descriptor_close(number)
+            return .system(call: "epoll_ctl", errno: error)
+        }
+        registrations[slot].watch = .substitute(number)
+        return nil
+    }
+
+    /// What to ask of a substitute: readable if the source waits for anything that a file is ready for.
+    private func readiness(_ source: DescriptorSource) -> DescriptorEvents {
+        source.events.isDisjoint(with: Self.fileEvents) ? [] : .readable
+    }
+
+    private static let fileEvents: DescriptorEvents = [.readable, .writable]
+
+    private func unwatch(_ slot: Int) {
+        guard let source = registrations[slot].source else { return }
+        switch registrations[slot].watch {
+        case .none: return
+        case .substitute(let number):
+            if !isBroken { _ = stall_poller_remove(epoll, number) }
+            stall_descriptor_close(number)
+        case .shared:
+            takeOut(slot, of: source.descriptor)
+            guard !isBroken else { break }
+            if firstSlots[source.descriptor] == nil {
+                _ = stall_poller_remove(epoll, source.descriptor)
+            } else {
+                _ = changeEntry(of: source.descriptor)
+            }
+        }
+        registrations[slot].watch = .none
+    }
+
+    /// Takes a source out of the chain of its descriptor.
+    private func takeOut(_ slot: Int, of descriptor: CInt) {
+        if firstSlots[descriptor] == slot {
+            firstSlots[descriptor] = registrations[slot].next
+        } else {
+            var before = firstSlots[descriptor]
+            while let place = before, registrations[place].next != slot {
+                before = registrations[place].next
+            }
+            if let before { registrations[before].next = registrations[slot].next }
+        }
+        registrations[slot].next = nil
+    }
+
+    private func forgetSources(from first: Int) {
+        var place: Int? = first
+        while let slot = place {
+            place = registrations[slot].next
+            registrations[slot].watch = .none
+            registrations[slot].next = nil
+        }
+    }
+
+    /// Gives the entry of a descriptor the events of all its sources, and the token of the first. False when the set has no
+    /// such entry.
+    private func changeEntry(of descriptor: CInt) -> Bool {
+        guard let first = firstSlots[descriptor] else { return false }
+        var events: DescriptorEvents = []
+        var place: Int? = first
+        while let slot = place {
+            if let source = registrations[slot].source { events.formUnion(source.events) }
+            place = registrations[slot].next
+        }
+        return stall_poller_change(epoll, descriptor, events.rawValue, token(of: first)) == 0
+    }
+
+    private func token(of slot: Int) -> UInt64 {
+        UInt64(registrations[slot].generation) << 32 | UInt64(slot)
     }
 
     func watchMainQueue(_ descriptor: CInt, _ watch: Bool) {
@@ -159,30 +301,101 @@ final class Poller {
     /// As if it had never watched it, without touching the set, which a forked child shares with its parent.
     func forgetMainQueue() { watchesMainQueue = false }
 
-    /// What an event means now; a source that was removed since the kernel reported it means nothing.
+    /// What an event means now; a source that was removed since it was chosen means nothing.
     func resolve(_ ready: stall_ready) -> Event {
         switch ready.token {
         case Self.wakeToken: return .nothing
         case Self.mainQueueToken: return .mainQueue
         default:
-            let slot = Int(ready.token & 0xffff_ffff)
-            guard slot < registrations.count, let source = registrations[slot].source,
-                registrations[slot].generation == UInt32(ready.token >> 32)
-            else { return .nothing }
+            guard let slot = slot(of: ready), let source = registrations[slot].source else {
+                return .nothing
+            }
             return .descriptor(source)
         }
     }
 
+    private func slot(of ready: stall_ready) -> Int? {
+        let slot = Int(ready.token & 0xffff_ffff)
+        guard slot < registrations.count, registrations[slot].source != nil,
+            registrations[slot].generation == UInt32(ready.token >> 32)
+        else { return nil }
+        return slot
+    }
+
+    /// Whom an event of the set is for: hands one event for each such source to `body`, with that source's own token. False
+    /// when it is not for a source.
+    @inline(__always) func forEachSource(
+        of ready: stall_ready, _ body: (stall_ready, DescriptorSource) -> Void
+    ) -> Bool {
+        guard ready.token < Self.mainQueueToken else { return false }
+        guard let first = slot(of: ready) else {
+            lateEvents += 1
+            return true
+        }
+        if registrations[first].next == nil, registrations[first].watch == .shared,
+            let source = registrations[first].source
+        {
+            body(ready, source)
+        } else {
+            handOut(ready, to: first, body)
+        }
+        return true
+    }
+
+    @inline(never) private func handOut(
+        _ ready: stall_ready, to first: Int, _ body: (stall_ready, DescriptorSource) -> Void
+    ) {
+        if case .substitute = registrations[first].watch, let source = registrations[first].source {
+            let events = source.events.intersection(Self.fileEvents).rawValue
+            return body(stall_ready(events: events, token: ready.token), source)
+        }
+        var place: Int? = first
+        while let slot = place {
+            place = registrations[slot].next
+            guard let source = registrations[slot].source else { continue }
+            let events = source.events.union([.hangUp, .error]).rawValue & ready.events
+            guard events != 0 else { continue }
+            body(stall_ready(events: events, token: token(of: slot)), source)
+        }
+    }
+
+    /// What an event of the set means in strict delivery. Several sources of one descriptor take turns.
+    @inline(__always) func event(_ ready: stall_ready) -> LoopEvent? {
+        if ready.token == Self.mainQueueToken { return .mainQueue }
+        if ready.token == Self.wakeToken { return nil }
+        var chosen: stall_ready?
+        var isShared = false
+        _ = forEachSource(of: ready) { own, _ in
+            if chosen != nil { isShared = true } else { chosen = own }
+        }
+        if isShared { chosen = nextTurn(of: ready) }
+        return chosen.map { .descriptor($0) }
+    }
+
+    /// The source behind the one that had the last turn, in the order of their slots; the first one after the last.
+    @inline(never) private func nextTurn(of ready: stall_ready) -> stall_ready? {
+        guard let first = slot(of: ready) else { return nil }
+        let last = registrations[first].lastTurn
+        func place(_ ready: stall_ready) -> (Int, Int) {
+            let slot = Int(ready.token & 0xffff_ffff)
+            return (slot > last ? 0 : 1, slot)
+        }
+        var chosen = ready
+        var isAny = false
+        handOut(ready, to: first) { own, _ in
+            if !isAny || place(own) < place(chosen) { chosen = own }
+            isAny = true
+        }
+        registrations[first].lastTurn = Int(chosen.token & 0xffff_ffff)
+        return chosen
+    }
+
+    /// Whether the set reports a source that is gone, again and again.
+    var needsNewSet: Bool { lateEvents >= Self.mostLateEvents }
+
     /// The number of the set may belong to a file of the app by now.
     private func checkSet() {
         if epoll >= 0, stall_descriptor_is_foreign(epoll) { isBroken = true }
-    }
-
-    private func closeDuplicate(_ registration: Registration) {
-        guard let source = registration.source, registration.descriptor != source.descriptor,
-            stall_descriptor_is_same(registration.descriptor, source.descriptor)
-        else { return }
-        close(registration.descriptor)
     }
 }
 

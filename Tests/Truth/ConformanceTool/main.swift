@@ -6,6 +6,8 @@
 //     conformance --table [ROUNDS]         only the table, several times; retries by row
 //     conformance --random [COUNT [SEED]]  only sequences
 //     conformance --stress                 four threads on one loop, for ThreadSanitizer
+//     conformance --fork                   another thread forks wherever the main loop may be
+//     conformance --descriptors            loops of a process with 0 to 12 descriptors left
 //     conformance --record                 records the table from the real loop
 
 internal import Foundation
@@ -17,6 +19,9 @@ if arguments.first == "--stress" {
     print("stress: \(isComplete ? "every block ran" : "blocks were lost")")
     exit(isComplete ? 0 : 1)
 }
+
+if arguments.first == "--fork" { exit(checkForks() ? 0 : 1) }
+if arguments.first == "--descriptors" { exit(checkDescriptorLimits() ? 0 : 1) }
 
 let known = arguments.first == "further" ? Scenario.furtherMainScenarios : Scenario.all
 let rows = known.filter { scenario in

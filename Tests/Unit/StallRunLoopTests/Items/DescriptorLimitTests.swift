@@ -1,14 +1,15 @@
 import CLinux
 import Foundation
 import StallModel
+import TestSupport
 import Testing
 
 @testable import StallRunLoop
 
-/// Goal: two sources of one descriptor cost a duplicate, which is given back, and a limit on descriptors leaves nothing
-/// half done. Method: in processes of their own, because other tests open descriptors meanwhile.
+/// Goal: a loop takes no descriptors that it does not give back, and a limit on them leaves nothing half done and ends no
+/// process. Method: in processes of their own, because other tests open descriptors meanwhile.
 @Suite struct DescriptorLimitTests {
-    @Test func `the duplicate of a descriptor is closed with its source`() async {
+    @Test func `two sources of one descriptor take no third one`() async {
         await #expect(processExitsWith: .success) {
             let loop = EventRunLoop.current
             let watched = stall_eventfd_create()
@@ -16,9 +17,29 @@ import Testing
             let before = openDescriptors()
             let second = DescriptorSource(descriptor: watched, events: .writable) { _, _ in }
             try loop.add(second, toMode: .default)
-            guard openDescriptors() == before + 1 else { exit(1) }
-            second.invalidate()
-            exit(openDescriptors() == before ? 0 : 2)
+            exit(openDescriptors() == before ? 0 : 1)
+        }
+    }
+
+    @Test func `what stands in for a file is closed with its source`() async {
+        await #expect(processExitsWith: .success) {
+            let loop = EventRunLoop.current
+            let file = open("/proc/self/exe", O_RDONLY)
+            loop.run(for: .zero)
+            let before = openDescriptors()
+            for end in 0..<3 {
+                var source: DescriptorSource? = DescriptorSource(descriptor: file) { _, _ in }
+                try loop.add(source!, toMode: .default)
+                guard openDescriptors() == before + 1 else { exit(1) }
+                switch end {
+                case 0: source!.invalidate()
+                case 1: loop.remove(source!, fromMode: .default)
+                default: loop.threadEnded()
+                }
+                source = nil
+                guard openDescriptors() == before else { exit(2 + CInt(end)) }
+            }
+            exit(0)
         }
     }
 
@@ -26,25 +47,33 @@ import Testing
         await #expect(processExitsWith: .success) {
             let loop = EventRunLoop.current
             loop.addCommonMode("other")
-            let watched = stall_eventfd_create()
-            try loop.add(DescriptorSource(descriptor: watched) { _, _ in }, toMode: .common)
-            // Room for the duplicate of one mode, not of both.
-            let next = dup(watched)
+            loop.add(LoopSource { _ in }, toMode: .common)
+            let eventfd = stall_eventfd_create()
+            try loop.add(DescriptorSource(descriptor: eventfd) { _, _ in }, toMode: .common)
+            let file = open("/proc/self/exe", O_RDONLY)
+            // Room for what stands in for the file in one mode, not in both.
+            let next = dup(file)
             close(next)
-            var limit = rlimit(rlim_cur: rlim_t(next + 1), rlim_max: rlim_t(next + 1))
-            setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-            let second = DescriptorSource(descriptor: watched, events: .writable) { _, _ in }
+            limitDescriptors(to: next + 1)
+            let source = DescriptorSource(descriptor: file) { _, _ in }
             do throws(LoopError) {
-                try loop.add(second, toMode: .common)
+                try loop.add(source, toMode: .common)
                 exit(1)
             } catch {
-                guard error == .system(call: "fcntl", errno: EMFILE) else { exit(2) }
+                guard error == .system(call: "eventfd", errno: EMFILE) else { exit(2) }
             }
             let isThere = [LoopMode.default, "other", .common].contains {
-                loop.contains(second, inMode: $0)
+                loop.contains(source, inMode: $0)
             }
             exit(isThere ? 3 : 0)
         }
+    }
+
+    /// The tool tries 0 to 12 on its main thread and on others. The main loop asks Dispatch for a descriptor, which would end
+    /// the process if there were none.
+    @Test func `a loop works with however few descriptors are left`() throws {
+        let text = try BuiltProgram("conformance", ["--descriptors"]).finish().output
+        #expect(text.hasSuffix("descriptors processes=27 failed=0\n"), "\(text)")
     }
 }
 
@@ -56,4 +85,11 @@ private func openDescriptors() -> Int {
             atPath: "/proc/self/fd/\($0)")
         return target == "anon_inode:[eventfd]"
     }
+}
+
+private func limitDescriptors(to count: CInt) {
+    var limit = rlimit()
+    getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    limit.rlim_cur = rlim_t(count)
+    setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
 }

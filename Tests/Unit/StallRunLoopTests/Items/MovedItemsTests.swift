@@ -28,7 +28,10 @@ import Testing
                 loop.remove(timer, fromMode: .default)
                 while !other.loop.isWaiting { sched_yield() }
                 other.loop.add(timer, toMode: .default)
-                #expect(other.loop.nextTimerFire() == nil)
+                // It is there, but not to be called before this handler has returned.
+                other.loop.lock.lock()
+                #expect(other.loop.defaultItems.timers.pointee.earliest == .max)
+                other.loop.lock.unlock()
             }
             #expect(loop.run(mode: .default) == .finished)
         }

@@ -157,12 +157,6 @@ import Testing
             #expect(throws: LoopError.system(call: "epoll_ctl", errno: EBADF)) {
                 try loop.add(closed, toMode: .default)
             }
-            let file = open("/proc/self/exe", O_RDONLY)
-            defer { close(file) }
-            let plain = DescriptorSource(descriptor: file) { _, _ in }
-            #expect(throws: LoopError.system(call: "epoll_ctl", errno: EPERM)) {
-                try loop.add(plain, toMode: .default)
-            }
             #expect(loop.run(for: .zero) == .finished)
         }
     }
@@ -281,9 +275,7 @@ import Testing
         try onFreshThreadThrowing {
             let loop = EventRunLoop.current
             loop.addCommonMode("other")
-            let file = open("/proc/self/exe", O_RDONLY)
-            defer { close(file) }
-            let source = DescriptorSource(descriptor: file) { _, _ in }
+            let source = DescriptorSource(descriptor: 9_999) { _, _ in }
             #expect(throws: LoopError.self) { try loop.add(source, toMode: .common) }
             #expect(!loop.contains(source, inMode: .common))
             #expect(loop.run(for: .zero) == .finished)

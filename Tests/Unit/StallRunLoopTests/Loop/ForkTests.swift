@@ -2,6 +2,7 @@ import CLinux
 import Foundation
 import LoopConformance
 import StallModel
+import TestSupport
 import Testing
 
 @testable import StallRunLoop
@@ -130,6 +131,64 @@ import Testing
         }
     }
 
+    /// The forking thread becomes the main thread, whose loop was the parent's main thread's. The tool has a main thread to
+    /// give.
+    @Test func `a thread without a loop finds a fresh main loop in the child`() throws {
+        let text = try BuiltProgram("conformance", ["--fork"]).finish().output
+        #expect(text.hasSuffix("fork states=11 failed=0\n"), "\(text)")
+    }
+
+    /// Where a thread may be in its own loop when it forks.
+    enum OwnState: CaseIterable { case betweenRuns, timer, block, source, observer, nested }
+
+    /// The child goes on where its parent was, in the same run.
+    @Test(arguments: OwnState.allCases)
+    func `a thread that forks in its own run goes on with it in the child`(state: OwnState) async {
+        await #expect(processExitsWith: .success) { [state = "\(state)"] in
+            let state = OwnState.allCases.first { "\($0)" == state }!
+            onFreshThread {
+                let loop = EventRunLoop.current
+                nonisolated(unsafe) var child: pid_t = -1
+                let fork: @Sendable () -> Void = {
+                    child = forkProcess(notEnding: ())
+                    loop.stop()
+                }
+                nonisolated(unsafe) var ticks = 0
+                loop.schedule(every: .milliseconds(1)) { _ in
+                    ticks += 1
+                    if ticks == 1 && state == .timer { fork() }
+                }
+                switch state {
+                case .betweenRuns, .timer: break
+                case .block: loop.perform(fork)
+                case .source:
+                    let source = LoopSource { _ in fork() }
+                    loop.add(source, toMode: .default)
+                    source.signal()
+                case .observer:
+                    loop.add(
+                        LoopObserver(activities: .beforeTimers, repeats: false) { _, _ in fork() },
+                        toMode: .default)
+                case .nested:
+                    loop.perform {
+                        loop.perform(inMode: "inner", fork)
+                        loop.run(mode: "inner", for: .zero)
+                        loop.stop()
+                    }
+                }
+                if state == .betweenRuns {
+                    fork()
+                } else if loop.run(mode: .default, for: .seconds(20)) != .stopped {
+                    exit(1)
+                }
+                ticks = 0
+                while ticks < 2 { loop.run(for: .milliseconds(5)) }
+                if child == 0 { _exit(0) }
+                exit(StallRunLoopTests.wait(for: child) == 0 ? 0 : 2)
+            }
+        }
+    }
+
     /// Method: slots are claimed and left unfilled, also the last one of a segment, behind which the next segment is
     /// missing.
     @Test(arguments: [0, 100, 253])
@@ -157,7 +216,7 @@ import Testing
 }
 
 /// Forks, and ends the child with what `body` returns; after 20 seconds by SIGALRM.
-private func forkProcess(_ body: () -> CInt) -> pid_t {
+func forkProcess(_ body: () -> CInt) -> pid_t {
     // Swift's Glibc hides it.
     typealias Fork = @convention(c) () -> pid_t
     let fork = unsafeBitCast(dlsym(UnsafeMutableRawPointer(bitPattern: 0), "fork"), to: Fork.self)
@@ -167,8 +226,17 @@ private func forkProcess(_ body: () -> CInt) -> pid_t {
     _exit(body())
 }
 
+/// Forks, and goes on in the child, which is ended by SIGALRM after 20 seconds.
+private func forkProcess(notEnding: Void) -> pid_t {
+    typealias Fork = @convention(c) () -> pid_t
+    let child = unsafeBitCast(
+        dlsym(UnsafeMutableRawPointer(bitPattern: 0), "fork"), to: Fork.self)()
+    if child == 0 { alarm(20) }
+    return child
+}
+
 /// The child's wait status.
-private func wait(for child: pid_t) -> CInt {
+func wait(for child: pid_t) -> CInt {
     var status: CInt = -1
     while waitpid(child, &status, 0) < 0 && errno == EINTR {}
     return status

@@ -9,6 +9,87 @@ import Testing
 /// Goal: many modes are found like few, the common modes cannot be run, and no mark of a wake-up outlives its
 /// iteration. Each of these tests catches a mutant of `Tests/Truth/Mutants` that no row of the golden table sees.
 @Suite struct ModesAndMarksTests {
+    @Test func `a run in an unknown mode does not make it, and one with a block for it does`() {
+        onFreshThread {
+            let loop = EventRunLoop.current
+            #expect(loop.run(mode: "unknown", for: .zero) == .finished)
+            #expect(loop.allModes == [.default])
+            nonisolated(unsafe) var calls = 0
+            loop.perform(inMode: "known") { calls += 1 }
+            #expect(loop.run(mode: "known", for: .zero) == .timedOut)
+            #expect(calls == 1)
+        }
+    }
+
+    @Test func `the handler of a repeating timer sees when its next call is due`() {
+        onFreshThread {
+            let loop = EventRunLoop.current
+            nonisolated(unsafe) var seen: [MonotonicInstant?] = []
+            let start = MonotonicInstant(nanoseconds: 1_000)
+            loop.add(
+                LoopTimer(at: start, every: .seconds(1_000)) { timer in
+                    seen.append(loop.nextTimerFire())
+                    timer.nextFire = timer.nextFire + .seconds(1_500)
+                    seen.append(loop.nextTimerFire())
+                    seen.append(timer.nextFire)
+                }, toMode: .default)
+            let first = loop.nextTimerFire()!
+            loop.run(for: .zero)
+            #expect(
+                seen == [first + .seconds(1_000), first + .seconds(1_500), first + .seconds(1_500)])
+            #expect(loop.nextTimerFire() == first + .seconds(1_500))
+            // One that is called once has no next call.
+            let other = LoopTimer(at: start) { _ in seen = [loop.nextTimerFire(inMode: "other")] }
+            loop.add(other, toMode: "other")
+            loop.run(mode: "other", for: .zero)
+            #expect(seen == [nil])
+        }
+    }
+
+    /// In modes that were common before and after it was added, and in those that are not.
+    @Test func `an item leaves the common modes and no other`() throws {
+        try onFreshThreadThrowing {
+            let loop = EventRunLoop.current
+            let number = stall_eventfd_create()
+            defer { stall_descriptor_close(number) }
+            let modes = (0..<40).map { LoopMode("common \($0)") }
+            let own: [LoopMode] = ["own", "other own"]
+            modes[..<20].forEach(loop.addCommonMode)
+            let timer = LoopTimer(after: .seconds(1_000)) { _ in }
+            let observer = LoopObserver { _, _ in }
+            nonisolated(unsafe) var left: [LoopMode] = []
+            let source = LoopSource(onCancel: { left.append($1) }) { _ in }
+            let descriptor = DescriptorSource(descriptor: number) { _, _ in }
+            for mode in [own[0], modes[3], .common, own[1], .common] {
+                loop.add(timer, toMode: mode)
+                loop.add(observer, toMode: mode)
+                loop.add(source, toMode: mode)
+                try loop.add(descriptor, toMode: mode)
+            }
+            modes[20...].forEach(loop.addCommonMode)
+            func places() -> [[LoopMode]] {
+                let all = [.default] + modes + own + [.common]
+                return [
+                    all.filter { loop.contains(timer, inMode: $0) },
+                    all.filter { loop.contains(observer, inMode: $0) },
+                    all.filter { loop.contains(source, inMode: $0) },
+                    all.filter { loop.contains(descriptor, inMode: $0) },
+                ]
+            }
+            #expect(places() == Array(repeating: [.default] + modes + own + [.common], count: 4))
+            loop.remove(timer, fromMode: .common)
+            loop.remove(observer, fromMode: .common)
+            loop.remove(source, fromMode: .common)
+            loop.remove(descriptor, fromMode: .common)
+            #expect(places() == Array(repeating: own, count: 4))
+            #expect(Set(left) == Set([.default] + modes) && left.count == 41)
+            // Not being a common item any more, it stays where it is.
+            loop.remove(timer, fromMode: .common)
+            loop.remove(source, fromMode: .common)
+            #expect(places() == Array(repeating: own, count: 4))
+        }
+    }
+
     @Test func `each of many modes exists once, and holds what was added to it`() {
         onFreshThread {
             let loop = EventRunLoop.current
