@@ -255,7 +255,7 @@ private struct Recording {
     /// The longest search without a look at the requests, in CPU time.
     private static let longestSearch = Duration.seconds(10)
     /// How long `stop` waits for lines.
-    private static let longestEnd = Duration.seconds(5)
+    private static let longestEnd = Duration.seconds(1)
 
     /// Writes what is left. Returns whether all of it was written.
     mutating func finish() -> Bool {
