@@ -181,12 +181,6 @@ __attribute__((no_sanitize("address"))) static void note_crash(int number, sigin
 
 // MARK: Installation
 
-bool stall_crash_is_handled(void) {
-    struct sigaction action;
-    return sigaction(SIGSEGV, NULL, &action) == 0
-        && (action.sa_flags & SA_SIGINFO || (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN));
-}
-
 static bool is_equal(const struct sigaction *one, const struct sigaction *other) {
     return one->sa_sigaction == other->sa_sigaction && one->sa_flags == other->sa_flags
         && memcmp(&one->sa_mask, &other->sa_mask, sizeof(uint64_t)) == 0;

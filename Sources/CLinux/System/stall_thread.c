@@ -15,7 +15,6 @@
 
 #include "stall_memory.h"
 #include "stall_clock.h"
-#include "stall_crash_note.h"
 #include "stall_fork.h"
 
 enum {
@@ -26,15 +25,6 @@ enum {
 
 // A fault on a thread that blocks its signal ends the process without its handler: a crash reporter would miss it.
 static const int synchronous_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
-
-// The crash reporter of Swift's runtime suspends each thread by SIGUSR1, SIGUSR2 or SIGPROF, and complains about one that
-// blocks all three. Without a handler of its own, SIGPROF would end the process whichever thread gets it; with one, the
-// kernel prefers the app's threads; and an app that blocks it everywhere, to wait for it, goes on doing so.
-static void leave_signal_for_crashes(sigset_t *mask) {
-    sigset_t own;
-    if (stall_crash_is_handled() && pthread_sigmask(SIG_SETMASK, NULL, &own) == 0 && !sigismember(&own, SIGPROF))
-        sigdelset(mask, SIGPROF);
-}
 
 static int add_thread_locals(struct dl_phdr_info *image, size_t size, void *context) {
     (void)size;
@@ -132,7 +122,6 @@ static int start_named(
     for (size_t i = 0; i < sizeof synchronous_signals / sizeof *synchronous_signals; i++) {
         sigdelset(&mask, synchronous_signals[i]);
     }
-    leave_signal_for_crashes(&mask);
     pthread_sigmask(SIG_SETMASK, &mask, &before);
     int error = EPERM;
     // The kernel may refuse a priority, a class or a CPU.

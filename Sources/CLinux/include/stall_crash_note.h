@@ -18,8 +18,6 @@
 /// Installs the handlers of fatal signals, which note the crash in the process record and pass the signal on. Once per
 /// process; any thread.
 void stall_crash_note_prepare(void);
-/// Whether the process has a handler of faults: a crash reporter, or this one.
-bool stall_crash_is_handled(void);
 /// Whether a thread handles a fatal signal, and a loop that last made progress at `progress_ns` (CLOCK_MONOTONIC) may have
 /// been stopped by that. Removes the note, and the ending from the process record, if its thread has left its handler.
 /// Neither allocates nor locks; a few system calls while there is a note.
