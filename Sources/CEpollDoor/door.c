@@ -76,6 +76,7 @@ static int descriptor_at(const int *descriptors, size_t index, size_t stride) {
 
 static void learn(door_identity call, const int *descriptors, size_t count, size_t stride, stall_door *door) {
     door->loop = call;
+    door->other_count = 0;
     door->anchor_count = 0;
     for (size_t i = 0; i < count && door->anchor_count < DOOR_ANCHORS; i++) {
         int descriptor = descriptor_at(descriptors, i, stride);
@@ -106,11 +107,22 @@ static bool is_epoll(int descriptor) {
 
 static bool is_open(int descriptor) { return fcntl(descriptor, F_GETFD) != -1; }
 
-// Loops replace what they wait for: after a fork, after an error, when they are initialized again. Then the old
-// descriptors are closed, or the wait comes from exactly where the loop waited before.
-static bool has_replaced(const stall_door *door, door_identity call, door_place place) {
+// A loop that left its old descriptors open waits for the new ones again and again from exactly where it waited before.
+// A helper may do so as well, for a synchronous request on behalf of one of the loop's callouts, but not so often.
+enum { ENOUGH_WAITS = 16 };
+
+static bool waits_often(stall_door *door, door_identity call, door_place place) {
+    const bool is_place = door->place.frame == place.frame && door->place.caller == place.caller;
+    const bool is_same = door->other.kind == call.kind && door->other.key == call.key;
+    door->other = call;
+    door->other_count = is_place ? (is_same ? door->other_count + 1 : 1) : 0;
+    return door->other_count >= ENOUGH_WAITS;
+}
+
+// Loops replace what they wait for: after a fork, after an error, when they are initialized again.
+static bool has_replaced(stall_door *door, door_identity call, door_place place) {
     if (door->loop.kind != call.kind) return false;
-    if (door->place.frame == place.frame && door->place.caller == place.caller) return true;
+    if (waits_often(door, call, place)) return true;
     if (call.kind == DOOR_EPOLL) return !is_open((int)door->loop.key) || !is_epoll((int)door->loop.key);
     if (call.kind != DOOR_POLL || door->loop.key != call.key) return false;
     for (int i = 0; i < door->anchor_count; i++) {
@@ -122,7 +134,10 @@ static bool has_replaced(const stall_door *door, door_identity call, door_place 
 static bool is_loops(
     stall_door *door, door_identity call, const int *descriptors, size_t count, size_t stride, door_place place) {
     if (door->loop.kind == call.kind && door->loop.key == call.key
-        && (call.kind != DOOR_POLL || has_anchor(door, descriptors, count, stride))) return true;
+        && (call.kind != DOOR_POLL || has_anchor(door, descriptors, count, stride))) {
+        door->other_count = 0;
+        return true;
+    }
     const int saved = errno;
     const bool is_new = door->loop.kind == 0 || has_replaced(door, call, place);
     errno = saved;

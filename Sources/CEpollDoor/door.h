@@ -30,6 +30,8 @@ struct stall_door {
     door_identity loop;
     int anchors[DOOR_ANCHORS];  ///< descriptors of the loop's first poll
     int anchor_count;
+    door_identity other;  ///< of the last waits from the loop's place, if they were for something else
+    int other_count;
     bool is_inside;
     uint32_t weight;  ///< how many iterations the last one stands for
     door_place place;  ///< of the loop's last wait

@@ -35,11 +35,14 @@ static struct {
     uintptr_t low;    // the lowest address that the handler can reach
     uint64_t blocked;  // the signal that the handler blocks, in a mask; 0: none
     bool is_alternate;  // it runs on an alternate stack, which only handlers use
-    uint64_t returned_ns;  // when the handler of SIGABRT returned; 0: it has not, or it was another signal's
+    uint64_t returned_ns;  // when a handler returned after which the process may end; 0: it has not
 } crash;
 
 #define IS_WRITTEN (UINT64_C(1) << 63)
 #define LARGEST_STACK (UINT64_C(64) << 20)
+
+// The process that has the handlers. A child of vfork shares the memory, and is another one.
+static int32_t process;
 
 static uint64_t own_name(void) {
     return (uint64_t)(uint32_t)stall_own_process() << 32 | (uint32_t)stall_own_thread();
@@ -58,6 +61,7 @@ static bool is_marked(void) {
 
 // False if another thread has it, or this one in an outer handler.
 static bool take_note(uint64_t own, int number, bool masks, volatile uint64_t *mark) {
+    if ((int32_t)(own >> 32) != __atomic_load_n(&process, __ATOMIC_RELAXED)) return false;
     uint64_t before = owner();
     const bool is_inherited = (int32_t)((before & ~IS_WRITTEN) >> 32) != stall_own_process();  // by a forked child
     if (before != own && before != 0 && !is_inherited) return false;
@@ -103,11 +107,29 @@ static whereabouts look(int32_t thread) {
     return stall_task_exists(thread) && is_marked() ? look_from_outside(thread) : LEFT_HANDLER;
 }
 
+// A thread that computes cannot be located. A process that survives one fault after another gets the benefit of the
+// doubt for the first two seconds of a minute, however many they are.
+static bool is_in_doubt(uint64_t now_ns) {
+    static uint64_t doubted_ns;
+    uint64_t since_ns = __atomic_load_n(&doubted_ns, __ATOMIC_RELAXED);
+    if (since_ns == 0 || now_ns - since_ns > STALL_CRASH_LIMIT_NS) {
+        __atomic_store_n(&doubted_ns, now_ns, __ATOMIC_RELAXED);
+        since_ns = now_ns;
+    }
+    return now_ns - since_ns <= STALL_CRASH_DOUBT_NS;
+}
+
 bool stall_crash_note_covers(uint64_t progress_ns) {
-    const uint64_t held = owner();
+    uint64_t held = owner();
+    const uint64_t now_ns = stall_monotonic_ns();
     if (held == 0 || (pid_t)((held & ~IS_WRITTEN) >> 32) != getpid()) return false;
-    if (held & IS_WRITTEN) return true;
-    const uint64_t began_ns = crash.began_ns, age_ns = stall_monotonic_ns() - began_ns;
+    if (held & IS_WRITTEN) {
+        // Writing takes a microsecond, unless another fatal signal interrupts it whose handler does not return.
+        if (is_in_doubt(now_ns)) return true;
+        __atomic_compare_exchange_n(&crash.owner, &held, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+        return false;
+    }
+    const uint64_t began_ns = crash.began_ns, age_ns = now_ns - began_ns;
     const whereabouts place = look((int32_t)held);
     const uint64_t returned_ns = __atomic_load_n(&crash.returned_ns, __ATOMIC_ACQUIRE);
     if (place == LEFT_HANDLER) {
@@ -118,6 +140,7 @@ bool stall_crash_note_covers(uint64_t progress_ns) {
         return false;
     }
     if (age_ns > (place == UNKNOWN ? STALL_CRASH_DOUBT_NS : STALL_CRASH_LIMIT_NS)) return false;
+    if (place == UNKNOWN && !is_in_doubt(now_ns)) return false;
     return progress_ns <= began_ns + STALL_CRASH_SLACK_NS;
 }
 
@@ -168,13 +191,16 @@ __attribute__((no_sanitize("address"))) static void note_crash(int number, sigin
         const uint64_t process = own >> 32, thread = (uint32_t)own, signal = (uint64_t)number;
         if (stall_system_call(SYS_rt_tgsigqueueinfo, process, thread, signal, (uintptr_t)info, 0, 0) != 0)
             stall_system_call(SYS_tgkill, process, thread, signal, 0, 0, 0);
+        // The kernel ignores a signal that the first process of a container sends to itself.
+        if (process == 1) stall_system_call(SYS_exit_group, 128 + signal, 0, 0, 0, 0, 0);
     }
     // If the handler is still installed, or the instruction does not fail again, the previous handler dealt with the
     // signal, and the process lives on.
     kernel_action now;
     const bool is_ours = read_action(number, &now) == 0 && (void *)now.handler == (void *)note_crash;
     if (is_noted && !is_default && (is_ours || !happens_again(number, info))) {
-        if (number == SIGABRT) __atomic_store_n(&crash.returned_ns, stall_handler_now_ns(), __ATOMIC_RELEASE);
+        // `abort` ends the process now, and so does a signal that the handler has reset and raised.
+        if (number == SIGABRT || !is_ours) __atomic_store_n(&crash.returned_ns, stall_handler_now_ns(), __ATOMIC_RELEASE);
         else drop_note(own);
     }
 }
@@ -190,6 +216,10 @@ static bool is_ignored(const struct sigaction *action) {
     return !(action->sa_flags & SA_SIGINFO) && action->sa_handler == SIG_IGN;
 }
 
+static bool is_handled(const struct sigaction *action) {
+    return action->sa_flags & SA_SIGINFO || (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
+}
+
 // The app may set its own action at any moment. What the installation returns is what is passed on to, not what was
 // read before; and if it is another one, ours is set once more with its mask and flags.
 static void install(int number) {
@@ -198,14 +228,17 @@ static void install(int number) {
     for (int attempt = 0; attempt < 16; attempt++) {
         struct sigaction ours = {.sa_mask = before.sa_mask};
         ours.sa_sigaction = note_crash;
-        ours.sa_flags = SA_SIGINFO | SA_ONSTACK | (before.sa_flags & (SA_NODEFER | SA_RESTART));
-        if (is_ignored(&before)) {
+        // A handler of the app's runs on the stack that it was installed for.
+        const int kept = SA_NODEFER | SA_RESTART | (is_handled(&before) ? SA_ONSTACK : 0);
+        ours.sa_flags = SA_SIGINFO | (is_handled(&before) ? 0 : SA_ONSTACK) | (before.sa_flags & kept);
+        // A handler of SIGSYS emulates system calls, ours among them, while it blocks the signal.
+        if (is_ignored(&before) || (number == SIGSYS && is_handled(&before))) {
             if (attempt == 0) return;
             ours = before;
         } else {
-            struct sigaction *kept = &actions[number][attempt % 2];
-            *kept = before;
-            __atomic_store_n(&previous[number], kept, __ATOMIC_RELEASE);
+            struct sigaction *place = &actions[number][attempt % 2];
+            *place = before;
+            __atomic_store_n(&previous[number], place, __ATOMIC_RELEASE);
         }
         if (sigaction(number, &ours, &found) != 0) return;
         if (found.sa_sigaction == note_crash || is_equal(&found, &before)) return;
@@ -221,4 +254,5 @@ static void install_all(void) {
 void stall_crash_note_prepare(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, install_all);
+    __atomic_store_n(&process, stall_own_process(), __ATOMIC_RELAXED);  // a forked child has the handlers, too
 }

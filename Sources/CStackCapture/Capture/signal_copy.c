@@ -225,7 +225,10 @@ static bool is_of_family(const struct sigaction *action) {
     return stall_read_exactly(bytes, entry - sizeof bytes, sizeof bytes) && memcmp(bytes, FAMILY, sizeof bytes) == 0;
 }
 
-static bool may_replace(const struct sigaction *action, stall_signal_use use) {
+// An ignored SIGPROF stays ignored, since the programs that the process executes inherit that.
+static bool may_replace(int index, const struct sigaction *action, stall_signal_use use) {
+    const bool is_ignored = !(action->sa_flags & SA_SIGINFO) && action->sa_handler == SIG_IGN;
+    if (is_ignored && signals[index] != SIGURG) return false;
     return use == STALL_SIGNAL_CHAINED || !is_owned(action) || is_of_family(action);
 }
 
@@ -245,16 +248,18 @@ static bool is_same(const struct sigaction *one, const struct sigaction *other) 
 static int install(int index, stall_signal_use use) {
     struct sigaction action = {.sa_sigaction = stall_signal_entry, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
     struct sigaction current, replaced, newer;
-    sigfillset(&action.sa_mask);
+    // With the signal by which libc cancels threads, which sigfillset leaves out: a handler that is cancelled half-way
+    // would keep the shared buffer.
+    memset(&action.sa_mask, 0xff, sizeof action.sa_mask);
     if (sigaction(signals[index], NULL, &current) != 0) return errno;
-    if (!may_replace(&current, use)) return 0;
+    if (!may_replace(index, &current, use)) return 0;
     // A handler that is chained runs on the stack that it was installed for.
     if (is_owned(&current) && !(current.sa_flags & SA_ONSTACK)) action.sa_flags &= ~SA_ONSTACK;
     if (!is_ours(&current)) set_previous(index, &current);
     if (sigaction(signals[index], &action, &replaced) != 0) return errno;
     if (!is_ours(&replaced) && !is_same(&replaced, &current)) {
         set_previous(index, &replaced);
-        if (!may_replace(&replaced, use)) {
+        if (!may_replace(index, &replaced, use)) {
             if (sigaction(signals[index], &replaced, &newer) != 0) return errno;
             if (!is_ours(&newer)) sigaction(signals[index], &newer, NULL);
             return 0;

@@ -17,6 +17,7 @@
 
 enum {
     ATTEMPT_PAUSE_NS = 200000,
+    LARGEST_STACK = 64 << 20,
     BUSY_NS = 10000000,           // CPU time without a wait after which a thread may be signalled
     UNCOUNTED_BUSY_NS = 1000000,  // the same if the kernel does not count waits: nearly all of the time
     LONGEST_DOUBT_NS = 10000000,
@@ -50,8 +51,10 @@ void stall_thread_describe(stall_thread *thread) {
     if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
         pthread_attr_getstack(&attributes, &low, &size);
         pthread_attr_destroy(&attributes);
-        thread->stack_low = (uint64_t)low;
         thread->stack_high = (uint64_t)low + size;
+        // Without a limit, that of the main thread reaches down to the end of the heap, where coroutines may have theirs.
+        // The kernel leaves at least 128 MiB below the main thread's stack to it.
+        thread->stack_low = size > LARGEST_STACK ? thread->stack_high - LARGEST_STACK : (uint64_t)low;
     }
     if (stall_thread_start_ticks(thread->id, &thread->start_ticks) != 0) thread->start_ticks = 0;
     thread->files = stall_thread_files_create(thread->id, thread->start_ticks);
