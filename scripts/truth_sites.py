@@ -85,7 +85,7 @@ def note_names(names, hits, reports):
     """The signatures of each site. Only of reports that are ranked: a starved thread is not where its function would be."""
     for hit in hits:
         for report in reports:
-            if hit.began - SLACK_US <= report["at"] <= hit.ended and report["verdict"] == "stalled":
+            if hit.began - SLACK_US <= report["at"] <= hit.ended and report["verdict"] == "stalled" and report["frames"]:
                 names.setdefault(hit.site, {}).setdefault(report["signature"], report["title"])
 
 
