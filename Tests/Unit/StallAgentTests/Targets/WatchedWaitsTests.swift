@@ -83,7 +83,7 @@ import Testing
             "Sources/CLinux/System/stall_crash_note.c", "Sources/CLinux/Proc/stall_task.c",
             "Sources/CLinux/Proc/stall_numbers.c", "Sources/CLinux/Proc/stall_descriptors.c",
             "Sources/CLinux/Proc/stall_thread_files.c", "Sources/CLinux/Images/stall_pin.c",
-            "Sources/CLinux/System/stall_page_copy.c",
+            "Sources/CLinux/System/stall_page_copy.c", "Sources/CLinux/System/stall_memory.c",
         ].map { root.appending(path: $0).path }
         let headers = [
             "Sources/CLinux/include", "Sources/CEpollDoor/include", "\(fixture)/C/include",
