@@ -6,7 +6,7 @@ comma := ,
 ALONE = CrashTests|CauseTruthTests|DemoTests|AgentProcessTests|EndingTests|StallTruthTests|TaskTruthTests|WatchTargetTests|WatchedWaitsTests|RefusedCaptureTests|SiteTruthTests|HostSafetyTests|HostileTests|TotalsTruthTests|FleetTruthTests|MutantTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all setup build collector fleet-demo bench-fleet truth-fleet truth-clickhouse truth-clickhouse-reach truth-clickhouse-mutated truth-clickhouse-newer truth-clickhouse-install bench-clickhouse demo test conformance mutants truth host-safety host-safety-sanitizers truth-stacks truth-stalls truth-tasks truth-grouping truth-cause truth-sites truth-totals truth-pictures truth-nio stress-stacks check-arm64 bench bench-peers faults hostile fuzz c-example outside-app host-cost freeze bench-targets man walkthrough gates package install deb dist truth-install docs truth-client format lint clean
+.PHONY: all setup build collector fleet-demo bench-fleet truth-fleet truth-clickhouse truth-clickhouse-reach truth-clickhouse-mutated truth-clickhouse-newer truth-clickhouse-install bench-clickhouse demo test conformance mutants truth host-safety host-safety-sanitizers system-calls truth-stacks truth-stalls truth-tasks truth-grouping truth-cause truth-sites truth-totals truth-pictures truth-nio stress-stacks check-arm64 bench bench-peers faults hostile fuzz c-example outside-app host-cost freeze bench-targets man walkthrough gates package install deb dist truth-install docs truth-client format lint clean
 
 all: build
 
@@ -90,6 +90,11 @@ truth-clickhouse-install: deb
 bench-clickhouse: collector
 	$(SWIFT) build -c release --product stallctl
 	@scripts/bench-clickhouse $(REPORTS)
+
+# Which system calls the agent makes by phase, as strace sees them, against the table in docs/in-your-process.md. strace is
+# installed by scripts/setup-truth.
+system-calls: setup
+	@scripts/system-calls
 
 # Stacks of stalling programs, built in five ways, against gdb's at the same instant: STOPS of each running one, and none
 # of them may take longer than TRUTH_DEADLINE seconds (60).

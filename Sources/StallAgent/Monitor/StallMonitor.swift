@@ -120,6 +120,7 @@ public final class StallMonitor: Sendable {
     private func startAgent(_ configuration: Configuration) {
         guard configuration.isEnabled else { return }
         let logger = configuration.logger
+        logRefusedCalls(to: logger)
         guard let watchdog = Watchdog() else {
             return logger.error("stalls will not be recorded: \(AgentThread.failureText)")
         }

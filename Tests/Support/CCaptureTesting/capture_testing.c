@@ -103,7 +103,8 @@ void testing_own_signal(void) {
 
 int testing_owner_signal_count(void) { return atomic_load(&owner_signals); }
 
-const int testing_process_vm_readv = SYS_process_vm_readv, testing_openat = SYS_openat, testing_pipe2 = SYS_pipe2;
+const int testing_process_vm_readv = SYS_process_vm_readv, testing_openat = SYS_openat, testing_pipe2 = SYS_pipe2,
+          testing_rt_tgsigqueueinfo = SYS_rt_tgsigqueueinfo;
 
 int testing_forbid_system_call(int number) {
     struct sock_filter instructions[] = {

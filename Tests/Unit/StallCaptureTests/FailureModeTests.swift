@@ -1,4 +1,5 @@
 import CCaptureTesting
+import CLinux
 import Glibc
 import StallCapture
 import StallModel
@@ -28,6 +29,21 @@ import Testing
             #expect(testing_forbid_system_call(testing_openat) == 0)
             let stack = try sampler.captureStack(of: victim.thread, timeout: .seconds(5))
             #expect(!stack.isTruncated && stack.endsIn(victim.callers))
+        }
+    }
+
+    @Test func `a refused system call is found at start, with its effect`() async {
+        await #expect(processExitsWith: .success) {
+            var refused = [stall_refused_call](repeating: stall_refused_call(), count: 8)
+            #expect(stall_calls_probe(&refused, refused.count) == 0)
+            #expect(testing_forbid_system_call(testing_rt_tgsigqueueinfo) == 0)
+            #expect(stall_calls_probe(&refused, refused.count) == 1)
+            #expect(refused[0].name.map { String(cString: $0) } == "rt_tgsigqueueinfo")
+            #expect(refused[0].error == EPERM)
+            let effect = refused[0].effect.map { String(cString: $0) }
+            #expect(effect?.contains("without a stack") == true)
+            // More than there is room for are counted, not stored.
+            #expect(stall_calls_probe(&refused, 0) == 1)
         }
     }
 

@@ -19,7 +19,8 @@ import Testing
         }
     }
 
-    @Test func `of a watched thread, syscall and schedstat are kept open and nothing else`() throws {
+    @Test func `of a watched thread, syscall and schedstat are kept open and nothing else`() throws
+    {
         let files = try #require(stall_thread_files_create(stall_gettid(), 0))
         defer { stall_thread_files_release(files) }
         #expect(readAll(files) == [0, 0, 0, 0, 0])

@@ -20,7 +20,7 @@ int testing_owner_signal_count(void);
 
 /// From now on the kernel refuses the process the system call `number` with EPERM. Returns 0 or an errno.
 int testing_forbid_system_call(int number);
-extern const int testing_process_vm_readv, testing_openat, testing_pipe2;
+extern const int testing_process_vm_readv, testing_openat, testing_pipe2, testing_rt_tgsigqueueinfo;
 /// Puts an empty directory over /proc, for this process alone. While it has one thread. 0, or the errno of a system that
 /// does not let it.
 int testing_hide_proc(void);

@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
@@ -191,6 +192,18 @@ int host_deny_call(long number, int error) {
 }
 
 int host_deny_openat(int error) { return host_deny_call(SYS_openat, error); }
+
+void host_lock_file(int file, short type, bool waits) {
+    struct flock lock = {.l_type = type, .l_whence = SEEK_SET};
+    fcntl(file, waits ? F_OFD_SETLKW : F_OFD_SETLK, &lock);
+}
+
+void host_wait_in_epoll(int milliseconds) {
+    struct epoll_event event;
+    const int set = epoll_create1(EPOLL_CLOEXEC);
+    epoll_wait(set, &event, 1, milliseconds);
+    close(set);
+}
 
 void host_rest(uint64_t ns) {
     struct timespec left = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};

@@ -10,6 +10,7 @@ case "allocations":
     let isQuiet = try countAllocations(arguments.count > 2 ? arguments[2] : NSTemporaryDirectory())
     exit(isQuiet ? 0 : 1)
 case "footprint" where arguments.count == 3: try printFootprint(arguments[2])
+case "calls" where arguments.count == 3: try playCalls(arguments[2])
 case "play" where arguments.count == 4: exit(runPlay(arguments[2], arguments[3]))
 case "successor":
     // The successor of a play's process: it does nothing and must not be killed, least of all by a signal meant for its
@@ -22,6 +23,8 @@ case "run":
     let seconds = arguments.count > 2 ? Int(arguments[2]) ?? 600 : 600
     exit(drive(seconds: seconds, only: arguments.count > 3 ? arguments[3] : nil) ? 0 : 1)
 default:
-    print("usage: host-safety run [SECONDS [PLAY]] | list | play NAME DIR | allocations DIR")
+    print(
+        "usage: host-safety run [SECONDS [PLAY]] | list | play NAME DIR | allocations DIR | footprint DIR"
+            + " | calls DIR")
     exit(64)
 }

@@ -29,4 +29,20 @@ import Testing
             line.contains("successors_killed=") && !line.contains("successors_killed=0"),
             "\(output)")
     }
+
+    @Test(.enabled(if: access("/usr/bin/strace", X_OK) == 0))
+    func `the system calls are the documented ones, all made by start`() throws {
+        let process = Process()
+        let output = Pipe()
+        process.executableURL = Repository.root.appending(path: "scripts/system-calls")
+        process.arguments = [BuiltProgram.directory.appending(path: "host-safety").path]
+        process.standardOutput = output
+        try process.start()
+        let text = String(
+            decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        #expect(
+            process.terminationStatus == 0 && text.contains(" unlisted=0 not_at_start=0"), "\(text)"
+        )
+    }
 }

@@ -31,6 +31,10 @@ int host_deny_call(long number, int error);
 /// The same of openat: nothing can be opened any more.
 int host_deny_openat(int error);
 
+/// Locks a file (F_WRLCK, F_UNLCK) for this open file, not for the process; waits for another holder or fails.
+void host_lock_file(int file, short type, bool waits);
+void host_wait_in_epoll(int milliseconds);
+
 /// Throws a C++ exception and catches it, through `depth` frames.
 int host_throw(int depth);
 
