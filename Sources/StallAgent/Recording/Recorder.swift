@@ -146,6 +146,7 @@ private struct Recording {
         _ requests: BoundedQueue<RecorderRequest>, _ wakeup: UnsafeMutablePointer<stall_wakeup>,
         until end: RecorderEnd
     ) {
+        stall_unwind_tables_prefetch()
         while true {
             while let request = requests.poll() ?? nextHandedOver() { handle(request) }
             if lost > 0 { countLosses() }
