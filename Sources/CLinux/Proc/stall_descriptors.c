@@ -4,10 +4,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "stall_numbers.h"
+
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
 
 // An app may use any of these for a file of its own, but not both without O_ASYNC.
 enum { MARK = 61 };
@@ -38,6 +43,14 @@ bool stall_descriptor_is_foreign(int descriptor) {
 
 void stall_descriptor_close(int descriptor) {
     if (stall_descriptor_is_own(descriptor)) close(descriptor);
+}
+
+void stall_descriptor_keep_only(int descriptor) {
+    enum { UNSHARE = 2 };
+    const int saved = errno;
+    if (descriptor >= 0 && syscall(SYS_close_range, (unsigned)descriptor + 1, ~0U, UNSHARE) == 0 && descriptor > 0)
+        syscall(SYS_close_range, 0U, (unsigned)descriptor - 1, 0);
+    errno = saved;
 }
 
 bool stall_descriptor_identity(int descriptor, stall_file_identity *identity) {

@@ -48,17 +48,35 @@ static bool may_keep(const stall_thread_files *files, stall_thread_file file) {
     return false;
 }
 
+// A file that cannot be marked as the agent's own could later neither be read nor closed.
+static bool keep(const stall_thread_files *files, stall_thread_file file, int opened) {
+    if (!may_keep(files, file)) return false;
+    if (stall_descriptor_is_own(stall_descriptor_own(opened))) return true;
+    __atomic_sub_fetch(&kept_count, 1, __ATOMIC_RELAXED);
+    return false;
+}
+
 static void close_kept(int number) {
     if (number < 0) return;
     stall_descriptor_close(number);
     __atomic_sub_fetch(&kept_count, 1, __ATOMIC_RELAXED);
 }
 
+// The number of a file that is kept; -1 if there is none. The app may have closed it and have something else there, of
+// which a reading could wait.
+static int32_t kept_file(stall_thread_files *files, stall_thread_file file) {
+    int32_t kept = __atomic_load_n(&files->numbers[file], __ATOMIC_ACQUIRE);
+    if (kept < 0 || stall_descriptor_is_own(kept)) return kept;
+    if (__atomic_compare_exchange_n(&files->numbers[file], &kept, -1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        __atomic_sub_fetch(&kept_count, 1, __ATOMIC_RELAXED);
+    return -1;
+}
+
 // The id may be another thread's by now. A kept file is of the thread itself and fails with ESRCH after its end.
-static bool is_same_thread(const stall_thread_files *files) {
+static bool is_same_thread(stall_thread_files *files) {
     uint64_t ticks;
     char byte;
-    const int32_t kept = files->numbers[STALL_THREAD_SYSCALL];
+    const int32_t kept = kept_file(files, STALL_THREAD_SYSCALL);
     if (kept >= 0 && pread(kept, &byte, 1, 0) == 1) return true;
     if (kept >= 0 && errno == ESRCH) return false;
     return files->start_ticks == 0
@@ -69,8 +87,7 @@ static bool is_same_thread(const stall_thread_files *files) {
 static int read_opened(
     stall_thread_files *files, stall_thread_file file, int opened, char *text, size_t capacity) {
     int32_t kept = -1;
-    if (may_keep(files, file)) {
-        stall_descriptor_own(opened);
+    if (keep(files, file, opened)) {
         if (__atomic_compare_exchange_n(
                 &files->numbers[file], &kept, opened, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
             return read_text(opened, text, capacity);
@@ -84,7 +101,7 @@ static int read_opened(
 }
 
 static int read_file(stall_thread_files *files, stall_thread_file file, char *text, size_t capacity) {
-    const int32_t kept = __atomic_load_n(&files->numbers[file], __ATOMIC_ACQUIRE);
+    const int32_t kept = kept_file(files, file);
     if (kept >= 0) return read_text(kept, text, capacity);
     // Only attempted at the registration, with its privileges; then it is readable, but was not kept.
     if (file == STALL_THREAD_SYSCALL && files->syscall_error != 0) return files->syscall_error;
@@ -124,8 +141,8 @@ int stall_thread_files_open(stall_thread_files *files, int32_t thread, uint64_t 
         if (is_out_of_resources(error)) return error;
         if (open_error(thread, error) == ESRCH) return ESRCH;
     }
-    if (number >= 0 && may_keep(files, STALL_THREAD_SYSCALL)) {
-        files->numbers[STALL_THREAD_SYSCALL] = stall_descriptor_own(number);
+    if (number >= 0 && keep(files, STALL_THREAD_SYSCALL, number)) {
+        files->numbers[STALL_THREAD_SYSCALL] = number;
     } else if (number >= 0) {
         close(number);
     }

@@ -29,6 +29,8 @@ final class SuspensionProbe: Sendable {
 
     private func sleep() {
         id.store(stall_gettid(), ordering: .releasing)
+        // A read that a stop interrupts is made again, by number: from a table of its own, it is never of the app's file.
+        stall_descriptor_keep_only(end)
         var count: UInt64 = 0
         while read(end, &count, 8) < 0 && errno == EINTR {}
     }

@@ -101,7 +101,7 @@ struct Play {
     static let all =
         lifecycles + hosts + identities + targets + files
         + faults + exits + signals + copies + descriptors + schedules + environments
-        + limits + pages
+        + limits + pages + strangers
 }
 
 /// The machine does not allow a play.

@@ -146,6 +146,36 @@ int host_lost_handlers(int number, int count, void (*_Nonnull start)(void));
 /// An old fault, for `start`: reads the action of the raced signal, replaces it, and passes on to what it has read.
 void host_replace_handlers(void);
 
+/// Runs a function on a coroutine's stack of 64 KiB in the heap.
+void host_run_in_coroutine(void (*_Nonnull body)(void));
+
+/// Sets the soft and hard limit of stacks to infinity and executes the program again.
+void host_restart_without_stack_limit(char *_Nullable const *_Nonnull arguments);
+
+/// Handles SIGSEGV on the interrupted stack, of which the handler needs 64 KiB, and gives the thread a small alternate one.
+void host_handle_on_own_stack(void);
+void host_fault_on_own_stack(void);
+
+/// A handler of SIGSYS that emulates a system call by the result 4711, and a filter that refuses getpid(2) from now on.
+void host_handle_refused_calls(void);
+bool host_emulate_getpid(void);
+pid_t host_emulated_getpid(void);
+
+/// Blocks SIGPROF, sends it to the process `count` times and waits for it. Returns how many times it came.
+int host_wait_for_profile_signals(int count);
+
+/// Whether SIGPROF is ignored; host_ignore_profile_signals ignores it.
+bool host_ignores_profile_signals(void);
+void host_ignore_profile_signals(void);
+
+/// Refuses fcntl's F_SETSIG with EPERM from now on.
+bool host_refuse_marks(void);
+int host_count_descriptors(void);
+
+/// Closes all descriptors from 3 on, opens pipes on so many numbers, is stopped and continued, and returns how many bytes of
+/// what was written into the pipes somebody else has read.
+int host_lost_bytes_after_stop(int numbers);
+
 /// Clears the flag by which a shared library (its bytes) stays loaded after dlclose.
 void host_allow_unloading(void *_Nonnull image, size_t size);
 
