@@ -108,8 +108,8 @@ static bool is_epoll(int descriptor) {
 static bool is_open(int descriptor) { return fcntl(descriptor, F_GETFD) != -1; }
 
 // A loop that left its old descriptors open waits for the new ones again and again from exactly where it waited before.
-// A helper may do so as well, for a synchronous request on behalf of one of the loop's callouts, but not so often.
-enum { ENOUGH_WAITS = 16 };
+// A helper may do so as well, for a synchronous request on behalf of one of the loop's callouts, but less often.
+enum { ENOUGH_WAITS = 3 };
 
 static bool waits_often(stall_door *door, door_identity call, door_place place) {
     const bool is_place = door->place.frame == place.frame && door->place.caller == place.caller;

@@ -31,10 +31,24 @@ func play(_ scenario: String, _ monitor: StallMonitor) {
             wait(0)
             usleep(1000)
         }
-    case "replaced", "kept":
+    case "replaced":
         wait(50)
-        door_loop_replace_set(&loop, scenario == "kept" ? 1 : 0)
+        door_loop_replace_set(&loop, 0)
         for _ in 0..<3 { wait(300) }
+    case "kept":
+        // Only the third wait for the new set shows that it has replaced the old one, which is still open.
+        wait(50)
+        door_loop_replace_set(&loop, 1)
+        for _ in 0..<2 { wait(20) }
+        for _ in 0..<3 { wait(300) }
+    case "request":
+        // A synchronous request through the function by which the loop waits.
+        var other = door_loop_make()
+        wait(50)
+        swap(&loop, &other)
+        wait(500)
+        swap(&loop, &other)
+        wait(50)
     case "other-set":
         wait(50)
         door_loop_wait_elsewhere(500)

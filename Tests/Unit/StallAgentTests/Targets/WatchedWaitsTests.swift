@@ -25,10 +25,11 @@ import Testing
     }
 
     @Test func `another wait on the loop's thread is work`() throws {
-        let played = try play(["other-wait", "other-set"])
+        let played = try play(["other-wait", "other-set", "request"])
         for (scenario, waits, function) in [
             ("other-wait", "waits 2 of 3", "door_loop_wait"),
             ("other-set", "waits 2 of 2", "door_loop_wait_elsewhere"),
+            ("request", "waits 2 of 2", "door_loop_wait"),
         ] {
             let (output, reports) = try #require(played[scenario])
             #expect(output == "\(waits)\ndone\n", "\(scenario)")
@@ -45,7 +46,7 @@ import Testing
         ])
         for (scenario, said) in [
             ("signal-alternate", "waits 4 of 4"), ("replaced", "waits 4 of 4"),
-            ("kept", "waits 4 of 4"),
+            ("kept", "waits 4 of 6"),
             ("spin", "waits 1000 of 1000"), ("signal", "waits 4 of 4"), ("stopped", "waits 1 of 2"),
             ("fork", "child 0\nwaits 2 of 2"),
         ] {
