@@ -4,7 +4,9 @@
 // Two signals can carry a request. SIGURG, because its default action is to ignore it: it may stay pending in a thread
 // that executes another program, or arrive just after the app has replaced the handler. SIGPROF for threads that block
 // SIGURG, as Dispatch's do; its default action would end the next program, so it is never sent to a thread that blocks
-// it.
+// it. SIGURG is sent to a thread that blocks both for a while, as libc's name services do: pending there, it does no
+// harm, and the answer comes when the thread unblocks it. Of all signals only 32 and 33 are never blocked by a full set,
+// but they are libc's own.
 //
 // There is one prompt request at a time for the whole process, and one that stays open for each of a few threads. A
 // request's `state` determines its owner and never goes back:
@@ -52,6 +54,7 @@ struct signal_request {
     _Atomic(pid_t) thread;
     const void *owner;
     int signal;
+    bool is_deferred;            // the thread blocked the signal
     uint8_t *late_buffer;
     uint64_t stack_low, stack_high;
     stall_registers registers;
@@ -329,6 +332,8 @@ static bool has_signal(uint64_t set, int number) { return set >> (number - 1) & 
 
 // Called immediately before the signal is sent: in between the app can still remove the handler, or the thread can
 // block the signal. With SIGURG that is harmless.
+//
+// A thread that has blocked the signals since it registered may wait for them in sigwait: it is sent none.
 static int choose_signal(const signal_parameters *parameters, bool *is_blocked) {
     *is_blocked = false;
     for (int i = 0; i < SIGNAL_COUNT; i++) {
@@ -337,7 +342,7 @@ static int choose_signal(const signal_parameters *parameters, bool *is_blocked) 
         if (!has_signal(parameters->blocked, signals[i])) return signals[i];
         *is_blocked = true;
     }
-    return 0;
+    return *is_blocked && parameters->thread->unblocks && can_send(0) ? SIGURG : 0;
 }
 
 // Ignoring a signal discards its pending instances, including blocked ones. One watchdog at a time: a second would take
@@ -400,6 +405,8 @@ static bool take_shared_buffer(void) {
 static bool is_abandoned(signal_request *request, uint32_t state) {
     if (phase_of(state) == (LATE | COPIED)) return monotonic_ns() - request->answered_ns > LONGEST_STORAGE_NS;
     if (phase_of(state) != (LATE | REQUESTED)) return false;
+    // One that blocks the signal for good must not keep the request from others.
+    if (request->is_deferred && monotonic_ns() - request->sent_ns > LONGEST_STORAGE_NS) return true;
     return syscall(SYS_tgkill, getpid(), atomic_load(&request->thread), 0) != 0 && errno == ESRCH;
 }
 
@@ -451,6 +458,7 @@ signal_result stall_signal_copy_request(
     const uint32_t requested = atomic_load(&request->state) + REQUESTED;
     request->owner = parameters->owner;
     request->signal = number;
+    request->is_deferred = is_blocked && has_signal(parameters->blocked, number);
     request->stack_low = parameters->thread->stack_low;
     request->stack_high = parameters->thread->stack_high;
     atomic_store(&request->thread, parameters->thread->id);
@@ -458,7 +466,7 @@ signal_result stall_signal_copy_request(
     request->sent_ns = monotonic_ns();
     atomic_store(&request->state, requested);
     const int error = send(request, requested, parameters->files);
-    if (error == 0) wait_while(request, requested, parameters->deadline_ns);
+    if (error == 0 && !request->is_deferred) wait_while(request, requested, parameters->deadline_ns);
     if (atomic_load(&request->state) != requested + 2) {
         const signal_result result = give_up(request, requested, error, parameters->deadline_ns);
         if (result != SIGNAL_COPIED) return result;
@@ -507,6 +515,8 @@ bool stall_signal_copy_answer(
     *answered_ns = request->answered_ns;
     return true;
 }
+
+bool stall_signal_copy_is_deferred(const signal_request *request) { return request->is_deferred; }
 
 bool stall_signal_copy_is_blocked(const signal_request *request, uint64_t blocked) {
     return has_signal(blocked, request->signal);

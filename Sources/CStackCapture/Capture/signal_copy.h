@@ -12,7 +12,7 @@ typedef enum {
     SIGNAL_THREAD_ENDED,
     SIGNAL_TIMED_OUT,     // the thread was stopped while it answered
     SIGNAL_LEFT_OPEN,     // no answer in time: the request stays open, and its answer can be collected later
-    SIGNAL_BLOCKED,       // the thread blocks all signals that may be sent
+    SIGNAL_BLOCKED,       // the thread blocks all signals that may be sent, and has done so since it registered
 } signal_result;
 
 /// Installs the signal handlers as `use` allows, once per process. Returns 0 or an errno.
@@ -50,6 +50,8 @@ bool stall_signal_copy_answer(
 /// Ends an open request; a late answer is then discarded. `is_blocked`: the thread blocks the signal by now, and must
 /// not carry it into the next program that it executes.
 void stall_signal_copy_end(signal_request *_Nonnull request, bool is_blocked);
+/// Whether the thread blocked the signal when it was sent. It answers when it unblocks it, and runs on until then.
+bool stall_signal_copy_is_deferred(const signal_request *_Nonnull request);
 /// Whether the request's signal is among `blocked`.
 bool stall_signal_copy_is_blocked(const signal_request *_Nonnull request, uint64_t blocked);
 /// Ends all open requests of an owner.

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -57,6 +58,8 @@ void stall_thread_describe(stall_thread *thread) {
         thread->stack_low = size > LARGEST_STACK ? thread->stack_high - LARGEST_STACK : (uint64_t)low;
     }
     if (stall_thread_start_ticks(thread->id, &thread->start_ticks) != 0) thread->start_ticks = 0;
+    sigset_t blocked;
+    thread->unblocks = pthread_sigmask(SIG_BLOCK, NULL, &blocked) == 0 && sigismember(&blocked, SIGURG) == 0;
     thread->files = stall_thread_files_create(thread->id, thread->start_ticks);
 }
 
@@ -121,9 +124,11 @@ static void unwind(
     const uint64_t shortest_ns = monotonic_ns() + SHORTEST_UNWIND_NS;
     stall_unwinder_set_deadline(sampler->unwinder, deadline_ns > shortest_ns ? deadline_ns : shortest_ns);
     stall_unwinder_refresh(sampler->unwinder);
+    const uint32_t image_count = stall_unwinder_image_count(sampler->unwinder);
     stack->frames = sampler->frames;
     stack->count = stall_unwind(
         sampler->unwinder, registers, copy, sampler->frames, sampler->frame_capacity, &stack->is_truncated);
+    stack->shows_new_image |= stall_unwinder_image_count(sampler->unwinder) != image_count;
 }
 
 // The known registers of a thread that waits in the kernel: its position and its system call's arguments. A function
@@ -232,7 +237,8 @@ static running_since *since_when(stall_sampler *sampler, const stall_thread_file
 static void withdraw_if_blocked(stall_sampler *sampler, stall_thread_files *files) {
     signal_request *request = stall_signal_copy_open_request(sampler, files->thread);
     stall_thread_status status;
-    if (!request || stall_thread_read_status(files, &status) != 0) return;
+    if (!request || stall_signal_copy_is_deferred(request)) return;
+    if (stall_thread_read_status(files, &status) != 0) return;
     if (stall_signal_copy_is_blocked(request, status.blocked)) stall_signal_copy_end(request, true);
 }
 
@@ -330,6 +336,9 @@ bool stall_sampler_collect_late(stall_sampler *sampler, const stall_thread *thre
     if (!stall_signal_copy_answer(request, &registers, &copy, &stack->sent_ns, &stack->answered_ns)) return false;
     normalize_system_call(&registers);
     unwind(sampler, &registers, &copy, 0, stack);
+    for (uint32_t i = 0; i < stack->count && stall_signal_copy_is_deferred(request); i++) {
+        sampler->frames[i].is_guessed = true;
+    }
     stall_signal_copy_end(request, false);
     stack->used_signal = stack->is_late = true;
     return stack->count > 0;

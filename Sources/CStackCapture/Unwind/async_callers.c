@@ -3,6 +3,9 @@
 // builds also below its saved frame pointer. It is called by the runtime's function that runs a job, directly or
 // through one more runtime function.
 //
+// A function that goes on elsewhere jumps to swift_task_switch, and so is on no stack while an executor's own code keeps
+// the thread: the runtime's function keeps the address where it will go on in a register.
+//
 // Source: swift/ABI/Task.h, AsyncContext.
 #include "stall_memory.h"
 #include "stack_walk.h"
@@ -12,11 +15,14 @@ enum { ASYNC_LIMIT = 256 };  // maximum number of awaiting functions
 extern char swift_job_run __attribute__((weak));
 extern char swift_job_run_on_task_executor __attribute__((weak));
 extern char swift_job_run_on_serial_and_task_executor __attribute__((weak));
+extern char swift_task_switch __attribute__((weak));
 
 bool stall_runs_job(uint64_t function) {
     return function == (uint64_t)&swift_job_run || function == (uint64_t)&swift_job_run_on_task_executor
         || function == (uint64_t)&swift_job_run_on_serial_and_task_executor;
 }
+
+bool stall_switches_task(uint64_t function) { return function == (uint64_t)&swift_task_switch; }
 
 typedef struct {
     uint64_t parent, resume;
@@ -65,10 +71,31 @@ async_hint stall_walk_async_hint(const walk *walk) {
     return hint;
 }
 
+// Which register it is depends on the runtime's build, so it must be the only one with the start of a function.
+void stall_walk_find_switching_function(walk *walk) {
+    const stall_architecture *architecture = walk->architecture;
+    uint64_t found = 0;
+    if (walk->is_trial || walk->async_context != 0) return;
+    for (unsigned i = 0; i < architecture->saved_count; i++) {
+        const unsigned number = architecture->saved[i];
+        if (number == architecture->frame_pointer || number == architecture->return_address) continue;
+        if (!stall_registers_know(&walk->registers, number)) continue;
+        const uint64_t value = walk->registers.value[number];
+        if (value < 4096 || value == found || !is_function_start(walk, value)) continue;
+        if (found != 0) return;
+        found = value;
+    }
+    walk->switching_function = found;
+}
+
 // Appends the resume addresses of the awaiting functions. If the thread runs meanwhile, they are guesses.
 uint32_t stall_walk_append_async_callers(walk *walk, stall_frame *frames, uint32_t count, uint32_t capacity) {
     async_context context;
     uint64_t address = walk->async_context;
+    if (walk->switching_function != 0 && count < capacity) {
+        frames[count++] = (stall_frame){
+            .address = walk->switching_function, .kind = STALL_FRAME_ASYNC_RESUME, .is_guessed = !walk->copy->is_live};
+    }
     for (unsigned i = 0; i < ASYNC_LIMIT && count < capacity && read_context(walk, address, &context); i++) {
         frames[count++] = (stall_frame){
             .address = context.resume, .kind = STALL_FRAME_ASYNC_RESUME, .is_guessed = !walk->copy->is_live};

@@ -61,6 +61,7 @@ bool stall_cfi_tables_add(cfi_tables *tables, uint64_t start, uint64_t end, uint
         tables->image_count = 0;
         tables->is_outdated = true;
     }
+    tables->added_count++;
     cfi_image *image = &tables->images[tables->image_count];
     image->start = start;
     image->end = end;

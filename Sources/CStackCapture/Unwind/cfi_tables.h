@@ -42,6 +42,7 @@ typedef struct {
 
 typedef struct {
     uint32_t image_count;
+    uint32_t added_count;  ///< how often an image was added
     bool is_outdated;  ///< images were dropped since the last refresh
     cfi_image images[IMAGE_LIMIT];
     uint8_t refreshed_heads[IMAGE_LIMIT][IMAGE_HEAD_SIZE];

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "stack_walk.h"
+#include "stall_memory.h"
 
 enum { SIGNAL_FRAME_LIMIT = 32 };
 
@@ -34,6 +35,8 @@ bool stall_unwinder_add_image(stall_unwinder *unwinder, uint64_t start, uint64_t
 void stall_unwinder_refresh(stall_unwinder *unwinder) {
     if (stall_cfi_tables_refresh(&unwinder->tables)) forget_rows(unwinder);
 }
+
+uint32_t stall_unwinder_image_count(const stall_unwinder *unwinder) { return unwinder->tables.added_count; }
 
 void stall_unwinder_set_deadline(stall_unwinder *unwinder, uint64_t deadline_ns) {
     unwinder->deadline_ns = deadline_ns;
@@ -71,6 +74,7 @@ static step_result step_by_cached_row(walk *walk, const cached_row *row) {
     walk->function = row->function;
     if (row->is_outermost) return STEP_OUTERMOST;
     if (stall_runs_job(row->function)) stall_walk_find_async_context(walk);
+    if (stall_switches_task(row->function)) stall_walk_find_switching_function(walk);
     if (!is_known(walk, row->cfa_register)) {
         return stall_walk_recover(walk, row->cfa_register, row->function) ? step(walk) : STEP_LOST;
     }
@@ -189,6 +193,30 @@ static step_result step_by_row(walk *walk, const cfi_row *row, const cfi_functio
     return enter_caller(walk, cfa, caller.value[column], is_signal_frame);
 }
 
+// Code in no image, as just-in-time compilers make it: there is no table, and no end to search for. If it keeps a frame
+// pointer, as they do for debuggers' and profilers' sake, the frame is {caller's frame pointer, return address} on both
+// processors. Other saved registers are not known afterwards.
+static step_result step_by_frame_pointer(walk *walk, uint64_t address) {
+    const stall_architecture *architecture = walk->architecture;
+    const unsigned number = architecture->frame_pointer;
+    uint64_t caller, return_address, target;
+    uint8_t code[8];
+    walk->function = address;
+    if (!is_known(walk, number)) return stall_walk_recover(walk, number, address) ? step(walk) : STEP_LOST;
+    const uint64_t frame = walk->registers.value[number], cfa = frame + 16;
+    if (frame % 8 != 0 || !is_above(walk, cfa)) return STEP_LOST;
+    if (!stall_walk_read_word(walk, frame, &caller) || !stall_walk_read_word(walk, frame + 8, &return_address)) {
+        return STEP_LOST;
+    }
+    return_address &= architecture->address_mask;
+    if (return_address < 4096 || !stall_read_exactly(code, return_address - 8, 8)
+        || !architecture->call_target(code, return_address, &target)) return STEP_LOST;
+    walk->registers.known = 0;
+    stall_registers_set(&walk->registers, number, caller);
+    walk->is_guessed = true;
+    return enter_caller(walk, cfa, return_address, false);
+}
+
 // MARK: The walk
 
 static step_result step(walk *walk) {
@@ -206,7 +234,7 @@ static step_result step(walk *walk) {
             return step_by_row(walk, &unwinder->program.row, &function);
         }
     } else if (!stall_walk_row_from_code(walk, address, &usual)) {
-        return STEP_LOST;
+        return stall_cfi_image_containing(&unwinder->tables, address) ? STEP_LOST : step_by_frame_pointer(walk, address);
     }
     usual.address = address;
     *cached = usual;

@@ -88,6 +88,7 @@ typedef struct walk {
     bool distrusts_zeros;    ///< for dead stack, which is full of zeros: they do not mean the outermost frame
     async_hint hints[2];     ///< of the next two inner frames, the nearer one first
     uint64_t async_context;  ///< of the innermost Swift job on this stack; 0: none
+    uint64_t switching_function;  ///< where the innermost async function will go on, on another executor; 0: none
     unsigned signal_frames;
     uint64_t function;  ///< start of the function of the last frame
 } walk;
@@ -128,6 +129,10 @@ bool stall_walk_row_from_code(walk *walk, uint64_t address, cached_row *row);
 
 /// Whether `function` is one in which Swift's runtime runs a job.
 bool stall_runs_job(uint64_t function);
+/// Whether `function` is the one through which an async function changes its executor.
+bool stall_switches_task(uint64_t function);
+/// At that frame: finds the function, from the registers.
+void stall_walk_find_switching_function(walk *walk);
 /// Where the current frame may have an async context.
 async_hint stall_walk_async_hint(const walk *walk);
 /// At the frame that runs a job: finds the context of its async function, unless one was found before.

@@ -19,6 +19,7 @@ typedef struct {
     uint64_t stack_high;   ///< one past the highest
     uint64_t start_ticks;  ///< start time in clock ticks since boot: detects a reused id; 0: unknown
     int32_t id;            ///< gettid
+    bool unblocks;         ///< did not block SIGURG when it was described: if it does later, it will unblock it again
 } stall_thread;
 
 /// Describes the calling thread as far as /proc can be read, and opens the files that an unprivileged process could not
@@ -48,7 +49,7 @@ typedef enum : uint8_t {
 typedef struct {
     uint64_t address;
     stall_frame_kind kind;
-    bool is_guessed;  ///< a register had to be searched for to get here
+    bool is_guessed;  ///< a register had to be searched for to get here, or the thread may have run on since
 } stall_frame;
 
 /// A stack, innermost frame first. `frames` belongs to the sampler and is valid until its next capture.
@@ -58,6 +59,7 @@ typedef struct {
     bool is_truncated;                   ///< frames are missing at the outer end
     bool used_signal;                    ///< the thread copied its stack itself, in a signal handler
     bool is_late;                        ///< and did so after the timeout: see below
+    bool shows_new_image;                ///< no earlier stack led through one of its images
     uint64_t sent_ns;                    ///< of a late one: when it was requested, in CLOCK_MONOTONIC
     uint64_t answered_ns;                ///< last instant for which the stack is known valid, in CLOCK_MONOTONIC
     const char *_Nullable failed_call;   ///< the failed call, if the result is another errno than the named ones
@@ -82,7 +84,7 @@ static inline const char *_Nonnull stall_open_call(void) { return "open /proc/se
 
 /// Captures `thread`, for at most `timeout_ns`. Neither allocates nor locks. Returns 0; ESRCH: the thread ended;
 /// ETIMEDOUT: it neither answered nor stayed blocked; EBUSY: it was running and may not be signalled; ECANCELED: it was
-/// running and blocks the signals; ENODATA: it was blocked and the kernel does not show where (the process is not
+/// running and always blocks the signals; ENODATA: it was blocked and the kernel does not show where (the process is not
 /// dumpable, or the file is missing); EINPROGRESS: it did not answer, and its answer can be collected later; another
 /// errno, of `failed_call`.
 int stall_sampler_capture(
@@ -91,7 +93,9 @@ int stall_sampler_capture(
 
 /// Collects the late answer of a registered thread, if it has come. The thread has executed no user code between
 /// `sent_ns` and `answered_ns`, because a signal is delivered before the first instruction: the stack is valid for
-/// every instant in between. Returns false at once without an answer. Neither allocates nor locks.
+/// every instant in between. One that blocked the signal answers when it unblocks it. It has run on until then, so all
+/// frames are marked as guessed: those that blocked and unblocked the signal, and their callers, were there all the
+/// time. Returns false at once without an answer. Neither allocates nor locks.
 bool stall_sampler_collect_late(
     stall_sampler *_Nonnull sampler, const stall_thread *_Nonnull thread, stall_stack *_Nonnull stack);
 

@@ -49,6 +49,9 @@ bool stall_unwinder_add_image(
 /// call.
 void stall_unwinder_refresh(stall_unwinder *_Nonnull unwinder);
 
+/// How often the unwinder met an image that it did not know, or not any more.
+uint32_t stall_unwinder_image_count(const stall_unwinder *_Nonnull unwinder);
+
 /// The time limit for a stack, in CLOCK_MONOTONIC: at the limit the frames found so far are kept, truncated. 0: none.
 void stall_unwinder_set_deadline(stall_unwinder *_Nonnull unwinder, uint64_t deadline_ns);
 

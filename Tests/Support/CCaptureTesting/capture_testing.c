@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -44,6 +45,24 @@ __attribute__((noinline)) uint32_t testing_return_addresses(uint64_t *addresses,
 
 uint64_t testing_function_start(uint64_t address) {
     return (uint64_t)_Unwind_FindEnclosingFunction((void *)(uintptr_t)address);
+}
+
+// A frame with a frame pointer, a call of the first argument with the second, and back: no image, no table.
+bool testing_call_from_generated_code(void (*body)(void *), void *context) {
+#if defined(__x86_64__)
+    static const uint8_t code[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0x89, 0xf8, 0x48, 0x89, 0xf7, 0xff, 0xd0, 0x5d, 0xc3};
+#else
+    static const uint32_t code[] = {
+        0xa9bf7bfd, 0x910003fd, 0xaa0003e2, 0xaa0103e0, 0xd63f0040, 0xa8c17bfd, 0xd65f03c0};
+#endif
+    uint8_t *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return false;
+    memcpy(memory, code, sizeof code);
+    __builtin___clear_cache((char *)memory, (char *)memory + sizeof code);
+    if (mprotect(memory, 4096, PROT_READ | PROT_EXEC) != 0) return false;
+    ((void (*)(void (*)(void *), void *))(uintptr_t)memory)(body, context);
+    munmap(memory, 4096);
+    return true;
 }
 
 int testing_connect_to_full_backlog(int milliseconds) {

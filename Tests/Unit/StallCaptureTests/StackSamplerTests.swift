@@ -61,6 +61,22 @@ import Testing
         victim.waitForEnd()
     }
 
+    /// Just-in-time compilers make such code.
+    @Test(arguments: [Stall.generated, .generatedComputing])
+    func `code in no image is passed by its frame pointer`(stall: Stall) throws {
+        var sampler = try StackSampler(signalUse: .chained)
+        let victim = Victim(stall)
+        if stall == .generated { victim.waitUntilBlocked() }
+        let stack = try sampler.captureStack(of: victim.thread, timeout: .seconds(5))
+        victim.release()
+        victim.waitForEnd()
+        #expect(!stack.isTruncated)
+        #expect(stack.endsIn(victim.callers), "\(stack) does not end in \(victim.callers)")
+        // What the caller of such code is, only its frame pointer says.
+        let isGuessed = stack.addresses.suffix(victim.callers.count).allSatisfy(\.isGuessed)
+        #expect(isGuessed && stack.addresses.first?.isGuessed == false)
+    }
+
     @Test func `a running thread is left alone where signals are not wanted`() throws {
         var sampler = try StackSampler(signalUse: .never)
         let victim = Victim(.computing)
@@ -71,9 +87,34 @@ import Testing
         victim.waitForEnd()
     }
 
-    @Test func `a thread that blocks the signals is sent none`() throws {
+    /// libnss_systemd blocks all signals while it looks up a user.
+    @Test func `a thread that blocks the signals for a while answers when it unblocks them`() throws {
         var sampler = try StackSampler(signalUse: .chained)
         let deaf = Victim(.computingDeaf)
+        #expect(throws: CaptureError.answersLater(deaf.thread.id)) {
+            try sampler.captureStack(of: deaf.thread, timeout: .seconds(5))
+        }
+        let early = sampler.collectLateStack(of: deaf.thread)
+        #expect(early == nil)
+        // A second request waits for the same answer.
+        #expect(throws: CaptureError.answersLater(deaf.thread.id)) {
+            try sampler.captureStack(of: deaf.thread, timeout: .milliseconds(5))
+        }
+        #expect(try pendingSignals(of: deaf.thread) == 1 << (UInt64(SIGURG) - 1))
+        deaf.release()
+        deaf.waitForEnd()
+        let taken = sampler.collectLateStack(of: deaf.thread)
+        let late = try #require(taken)
+        // The function that computed has returned; its caller, which blocked and unblocked the signals, is there.
+        let callers = Array(deaf.callers.dropFirst())
+        #expect(late.stack.endsIn(callers), "\(late) does not end in \(callers)")
+        let isGuessed = late.stack.addresses.allSatisfy(\.isGuessed)
+        #expect(isGuessed)
+    }
+
+    @Test func `a thread that has always blocked the signals is sent none`() throws {
+        var sampler = try StackSampler(signalUse: .chained)
+        let deaf = Victim(.computingAlwaysDeaf)
         #expect(throws: CaptureError.blocksSignals(deaf.thread.id)) {
             try sampler.captureStack(of: deaf.thread, timeout: .seconds(5))
         }

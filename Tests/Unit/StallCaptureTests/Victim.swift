@@ -9,7 +9,8 @@ import Synchronization
 enum Stall: CaseIterable, Sendable {
     case usleep, mutex, pipe, poll, condition, semaphore, connect, signalHandler, alternateStack,
         deepRecursion
-    case vfork, computing, computingDeaf, deepComputing, deepBriefWaits, longSystemCall, nothing
+    case vfork, computing, computingDeaf, computingAlwaysDeaf, deepComputing, deepBriefWaits,
+        longSystemCall, generated, generatedComputing, nothing
 
     static let blocked: [Stall] = [
         .usleep, .mutex, .pipe, .poll, .condition, .semaphore, .connect, .signalHandler,
@@ -40,7 +41,8 @@ final class Victim: @unchecked Sendable {  // the pointers are set before the th
         pthread_mutex_init(mutex, nil)
         pthread_cond_init(condition, nil)
         if stall == .mutex { pthread_mutex_lock(mutex) }
-        running = VictimThread(stackSize: 64 << 20) { [self] in begin() }
+        let isDeaf: Bool? = stall == .computingAlwaysDeaf ? true : stall == .computingDeaf ? false : nil
+        running = VictimThread(stackSize: 64 << 20, isDeaf: isDeaf) { [self] in begin() }
         while !isStalling.load(ordering: .acquiring) { sched_yield() }
     }
 
@@ -61,7 +63,7 @@ final class Victim: @unchecked Sendable {  // the pointers are set before the th
             pthread_mutex_lock(mutex)
             pthread_cond_signal(condition)
             pthread_mutex_unlock(mutex)
-        case .semaphore: semaphore.signal()
+        case .semaphore, .generated: semaphore.signal()
         default: break
         }
     }
@@ -79,12 +81,33 @@ final class Victim: @unchecked Sendable {  // the pointers are set before the th
         case .deepComputing: recurse(40_000) { [self] in wait(.computing) }
         case .deepBriefWaits: recurse(5_000) { [self] in wait(.deepBriefWaits) }
         case .computingDeaf:
-            var set = sigset_t()
-            sigfillset(&set)
-            pthread_sigmask(SIG_BLOCK, &set, nil)
+            blockSignals(true)
             wait(.computing)
-            pthread_sigmask(SIG_UNBLOCK, &set, nil)  // what was sent meanwhile arrives here
+            blockSignals(false)  // what was sent meanwhile arrives here
+        case .generated, .generatedComputing:
+            // The other unwinder does not get past such code: it records what called that.
+            record()
+            let isRefused = !testing_call_from_generated_code(
+                { Unmanaged<Victim>.fromOpaque($0).takeUnretainedValue().waitInGenerated() },
+                Unmanaged.passUnretained(self).toOpaque())
+            if isRefused { failure.store(EACCES, ordering: .releasing) }
         default: wait(stall)
+        }
+    }
+
+    /// The caller and its callers.
+    @inline(never) private func record() {
+        var addresses = [UInt64](repeating: 0, count: 50_000)
+        let count = testing_return_addresses(&addresses, 50_000)
+        recorded.withLock { $0 = Array(addresses[1..<Int(count)]) }
+    }
+
+    @inline(never) private func waitInGenerated() {
+        isStalling.store(true, ordering: .releasing)
+        if stall == .generated {
+            semaphore.wait()
+        } else {
+            while !isReleased.load(ordering: .relaxed) {}
         }
     }
 
@@ -95,9 +118,7 @@ final class Victim: @unchecked Sendable {  // the pointers are set before the th
 
     /// The function that stalls: it records its callers and then waits in the same frame.
     @inline(never) private func wait(_ stall: Stall) {
-        var addresses = [UInt64](repeating: 0, count: 50_000)
-        let count = testing_return_addresses(&addresses, 50_000)
-        recorded.withLock { $0 = Array(addresses.prefix(Int(count))) }
+        record()
         isStalling.store(true, ordering: .releasing)
         var result: CInt = 0
         switch stall {
@@ -117,7 +138,7 @@ final class Victim: @unchecked Sendable {  // the pointers are set before the th
         case .connect: result = testing_connect_to_full_backlog(200)
         case .signalHandler: result = testing_sleep_in_handler(0, 200_000)
         case .alternateStack: result = testing_sleep_in_handler(1, 200_000)
-        case .computing, .computingDeaf, .deepComputing:
+        case .computing, .computingDeaf, .computingAlwaysDeaf, .deepComputing:
             while !isReleased.load(ordering: .relaxed) {}
         case .deepBriefWaits:
             while !isReleased.load(ordering: .acquiring), result == 0 {
@@ -125,7 +146,7 @@ final class Victim: @unchecked Sendable {  // the pointers are set before the th
             }
         case .vfork: result = testing_vfork(500_000)
         case .longSystemCall: result = testing_long_system_call() > 0 ? 0 : -1
-        case .nothing: break
+        case .generated, .generatedComputing, .nothing: break
         }
         if result < 0 { failure.store(errno, ordering: .releasing) }
     }

@@ -13,9 +13,14 @@ final class VictimThread: Sendable {
     private let hasEnded = TestSemaphore()
 
     /// Starts the thread and waits until it has registered itself.
-    init(stackSize: Int = 1 << 20, _ body: @escaping @Sendable () -> Void) {
+    ///
+    /// - Parameter isDeaf: Whether it blocks all signals before that, or none; nil: those of the caller.
+    init(
+        stackSize: Int = 1 << 20, isDeaf: Bool? = nil, _ body: @escaping @Sendable () -> Void
+    ) {
         let start = Unmanaged.passRetained(
             ThreadStart { [self] in
+                if let isDeaf { blockSignals(isDeaf) }
                 registration.withLock { $0 = RegisteredThread.current() }
                 isReady.signal()
                 body()
@@ -47,6 +52,12 @@ final class VictimThread: Sendable {
             sched_yield()
         }
     }
+}
+
+func blockSignals(_ areBlocked: Bool) {
+    var set = sigset_t()
+    sigfillset(&set)
+    pthread_sigmask(areBlocked ? SIG_BLOCK : SIG_UNBLOCK, &set, nil)
 }
 
 private final class ThreadStart: Sendable {

@@ -1,5 +1,6 @@
 // What the capture tests need from C: an independent unwinder to compare with, and code that Swift cannot write.
 #pragma once
+#include <stdbool.h>
 #include <stdint.h>
 
 /// The return addresses that libgcc's unwinder finds from the caller of this function outwards: element 0 lies in the
@@ -7,6 +8,11 @@
 uint32_t testing_return_addresses(uint64_t *_Nonnull addresses, uint32_t capacity);
 /// The start of the function that holds `address`, by the unwind tables; 0 when there is none.
 uint64_t testing_function_start(uint64_t address);
+
+/// Calls `body` from code that was made at run time, has a frame pointer and is in no image. False if memory may not be
+/// made executable.
+bool testing_call_from_generated_code(
+    void (*_Nonnull body)(void *_Nonnull), void *_Nonnull context);
 
 /// Connects to a server that never accepts, for `milliseconds`. -1 with errno EINPROGRESS, or EINTR when interrupted.
 int testing_connect_to_full_backlog(int milliseconds);
