@@ -23,6 +23,8 @@ package struct StackCopy {
     package let header: Header
     /// The frames, innermost first, in memory owned by the creator of this copy.
     package let frames: UnsafeRawBufferPointer
+    /// No earlier stack led through one of its images, which may be unloaded at any moment.
+    package let showsNewImage: Bool
 
     init(_ thread: ThreadID, _ timeout: Duration, _ result: CInt, _ stack: stall_stack) {
         header = Header(
@@ -31,6 +33,7 @@ package struct StackCopy {
             result: result, timeout: timeout,
             failedCall: UInt(bitPattern: stack.failed_call), isTruncated: stack.is_truncated,
             method: stack.is_late ? .lateSignal : stack.used_signal ? .signal : .signalFree)
+        showsNewImage = stack.shows_new_image
         let count = result == 0 ? Int(stack.count) : 0
         frames = UnsafeRawBufferPointer(
             start: stack.frames, count: count * MemoryLayout<stall_frame>.stride)
@@ -40,6 +43,7 @@ package struct StackCopy {
     package init(_ header: Header, frames: UnsafeRawBufferPointer) {
         self.header = header
         self.frames = frames
+        showsNewImage = false
     }
 
     /// A thread that could not be found.

@@ -16,7 +16,8 @@ package struct ImageTable: Sendable {
         byAddress = images.sorted { $0.loadAddress < $1.loadAddress }
     }
 
-    /// The images that are loaded now.
+    /// The images that are loaded now, and those that were unloaded lately and whose place is still free: stacks may
+    /// lead through them.
     ///
     /// **Thread safety:** any thread. It holds the loader's list lock without allocating, and does not wait for a
     /// dlopen that runs a slow constructor.
@@ -27,6 +28,9 @@ package struct ImageTable: Sendable {
             images: (0..<stall_image_list_count(list)).map { Image(stall_image_list_get(list, $0)) }
         )
     }
+
+    /// Remembers the images that are loaded now, for when they are not. At once if none was loaded since.
+    package static func rememberLoaded() { stall_image_list_remember() }
 
     /// The image whose mapping contains an address.
     package func image(containing address: UInt64) -> Image? {

@@ -6,14 +6,15 @@ typedef struct {
     uint64_t base, headers;  ///< from the loader: together with the path they identify an image
     uint64_t load_address, end_address;
     uint64_t frame_header, frame_header_size;  ///< .eh_frame_hdr; 0 without one
-    bool is_main, is_vdso;
+    bool is_main, is_vdso, is_unloaded;
     uint32_t path;  ///< its offset in the text
     uint32_t build_id_count;
     uint8_t build_id[64];
 } image_entry;
 
 struct stall_image_list {
-    size_t capacity, count;            ///< `count` is the length of the loader's list, even beyond the capacity
+    size_t capacity, count;            ///< while it is made, `count` may be beyond the capacity
+    unsigned long long load_count;     ///< how many images the loader had loaded by then
     size_t text_capacity, text_size;
     unsigned long long unload_count;   ///< how many images the loader had unloaded by then
     image_entry images[];

@@ -89,7 +89,7 @@ void stall_calls_read(stall_call *calls, size_t count) {
     for (size_t i = 0; list && i < count; i++) {
         for (size_t place = 0; place < list->count; place++) {
             const image_entry *image = &list->images[place];
-            if (holds(image, calls[i].address, 1)) read_call(image, &calls[i]);
+            if (!image->is_unloaded && holds(image, calls[i].address, 1)) read_call(image, &calls[i]);
         }
     }
     stall_image_list_free(list);

@@ -11,7 +11,7 @@
 #include "image_list.h"
 #include "stall_memory.h"
 
-enum { SEGMENT_LIMIT = 64, NOTE_LIMIT = 64, PATH_LIMIT = 4096 };
+enum { SEGMENT_LIMIT = 64, NOTE_LIMIT = 64, PATH_LIMIT = 4096, UNLOADED_LIMIT = 32 };
 
 // The previous list, or NULL while a list is being made: then another thread reads every image again.
 static stall_image_list *known;
@@ -104,6 +104,8 @@ static int list_image(struct dl_phdr_info *info, size_t size, void *context) {
         image = *before;
     }
     image.is_main = list->count == 0;
+    image.is_unloaded = false;
+    list->load_count = info->dlpi_adds;
     list->unload_count = info->dlpi_subs;
     const size_t place = list->count++, text = list->text_size;
     list->text_size += length + 1;
@@ -112,6 +114,32 @@ static int list_image(struct dl_phdr_info *info, size_t size, void *context) {
     list->images[place] = image;
     memcpy(stall_image_text(list) + text, path, length + 1);
     return 0;
+}
+
+// Whether the place of an image is taken: by itself, or by another one.
+static bool is_taken(const stall_image_list *list, const image_entry *image) {
+    for (size_t i = 0; i < list->count; i++) {
+        const image_entry *other = &list->images[i];
+        if (image->load_address < other->end_address && other->load_address < image->end_address) return true;
+    }
+    return false;
+}
+
+// Those that were unloaded last come first. There is room.
+static void add_unloaded(stall_image_list *list, const stall_image_list *before) {
+    unsigned added = 0;
+    for (size_t i = 0; before && i < before->count && added < UNLOADED_LIMIT; i++) {
+        const image_entry *image = &before->images[i];
+        if (is_taken(list, image)) continue;
+        const char *path = stall_image_path(before, image);
+        const size_t size = strlen(path) + 1, text = list->text_size;
+        memcpy(stall_image_text(list) + text, path, size);
+        list->text_size += size;
+        list->images[list->count] = *image;
+        list->images[list->count].path = (uint32_t)text;
+        list->images[list->count++].is_unloaded = true;
+        added++;
+    }
 }
 
 static size_t list_bytes(size_t capacity, size_t text_capacity) {
@@ -137,13 +165,31 @@ stall_image_list *stall_image_list_create(void) {
         *list = (stall_image_list){.capacity = capacity, .text_capacity = text};
         listing listing = {list, before};
         dl_iterate_phdr(list_image, &listing);
-        if (list->count <= capacity && list->text_size <= text) break;
-        while (capacity < list->count) capacity *= 2;
-        while (text < list->text_size) text *= 2;
+        const size_t most = list->count + UNLOADED_LIMIT;
+        const size_t longest = list->text_size + (before ? before->text_size : 0);
+        if (most <= capacity && longest <= text) break;
+        while (capacity < most) capacity *= 2;
+        while (text < longest) text *= 2;
         free(list);
     }
+    if (list) add_unloaded(list, before);
     if (list) keep(list, before); else free(before);
     return list;
+}
+
+static int read_load_count(struct dl_phdr_info *info, size_t size, void *context) {
+    (void)size;
+    *(unsigned long long *)context = info->dlpi_adds;
+    return 1;  // the counts are the same in every entry
+}
+
+void stall_image_list_remember(void) {
+    static unsigned long long remembered;  // of the recorder's thread, or a race for one list more
+    unsigned long long now = 0;
+    dl_iterate_phdr(read_load_count, &now);
+    if (now == __atomic_load_n(&remembered, __ATOMIC_RELAXED)) return;
+    __atomic_store_n(&remembered, now, __ATOMIC_RELAXED);
+    stall_image_list_free(stall_image_list_create());
 }
 
 size_t stall_image_list_count(const stall_image_list *list) { return list->count; }

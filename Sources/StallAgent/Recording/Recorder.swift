@@ -148,6 +148,7 @@ private struct Recording {
     ) {
         stall_unwind_tables_prefetch()
         while true {
+            ImageTable.rememberLoaded()
             while let request = requests.poll() ?? nextHandedOver() { handle(request) }
             if lost > 0 { countLosses() }
             if end.isRequested { return }

@@ -34,6 +34,8 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
     private var reported = (stall: MonotonicInstant?.none, saturation: MonotonicInstant?.none)
     /// The word under suspicion when the thread was requested for its stack and did not answer; nil without such a request.
     private var awaitedWord: UInt64?
+    /// The sample that is being taken leads through an image that the recorder may not know yet.
+    private var showsNewImage = false
     /// The end of a stall that could not be handed over yet.
     private var unsent: IncidentRecord?
     private let suspicions: SuspicionCell
@@ -118,8 +120,10 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
         _ = collectLateStack()
         ring.begin(reserve: Handover.reserve)
         addSample(kind, of: reading, within: limit)
-        // If a sample does not fit, the report lacks it; room is reserved for the report itself.
-        if ring.commit(), ring.load > 12 { stall_wakeup_signal(handover.wakeup) }
+        // If a sample does not fit, the report lacks it; room is reserved for the report itself. The recorder remembers
+        // new images before they can be unloaded.
+        if ring.commit(), ring.load > 12 || showsNewImage { stall_wakeup_signal(handover.wakeup) }
+        showsNewImage = false
     }
 
     private func addSample(_ kind: IncidentKind, of reading: LoopReading, within limit: Duration) {
@@ -138,6 +142,7 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
         record.status = .captured
         record.stack = stack.header
         if stack.comesLater { awaitedWord = reading.word }
+        showsNewImage = stack.showsNewImage
         // The thread answers when it gets a CPU, and the watchdog sees the answer when it gets one: the loop may make
         // progress in between.
         let hasMoved = beacon.word != reading.word

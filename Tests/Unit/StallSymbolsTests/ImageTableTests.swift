@@ -48,6 +48,25 @@ import Testing
         #expect(checked > 5)
     }
 
+    /// A stall in a plug-in may be reported only after it was unloaded.
+    @Test func `an image that was unloaded is still found, until another one is at its place`() throws {
+        let library = try #require(dlopen("libBrokenLocale.so.1", RTLD_NOW))
+        let function = UInt64(UInt(bitPattern: dlsym(library, "__ctype_get_mb_cur_max")))
+        let loaded = try #require(ImageTable.current().image(containing: function))
+        #expect(loaded.path.contains("libBrokenLocale") && loaded.buildID != nil)
+        dlclose(library)
+        try #require(dlopen("libBrokenLocale.so.1", RTLD_NOW | RTLD_NOLOAD) == nil)
+        #expect(ImageTable.current().image(containing: function) == loaded)
+        #expect(ImageTable.current().images.filter { $0 == loaded }.count == 1)
+        let again = try #require(dlopen("libBrokenLocale.so.1", RTLD_NOW))
+        let now = UInt64(UInt(bitPattern: dlsym(again, "__ctype_get_mb_cur_max")))
+        let found = ImageTable.current().image(containing: now)
+        #expect(found?.path == loaded.path && found?.buildID == loaded.buildID)
+        let places = ImageTable.current().images.filter { $0.loadAddress == found?.loadAddress }
+        #expect(places.count == 1)
+        dlclose(again)
+    }
+
     @Test func `build IDs are those that readelf reads`() throws {
         for image in table.images where image.path.hasPrefix("/") {
             let notes = try output(of: "/usr/bin/readelf", "-n", image.path)
