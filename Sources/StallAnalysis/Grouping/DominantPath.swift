@@ -16,11 +16,13 @@ final class PathStep: Hashable, Sendable {
 
     init(_ frame: Frame, key: SymbolKey, owner: String) {
         isNamed = frame.function != nil || frame.rawName != nil
+        let isMerged = key.role == .merged
         title =
-            key.role == .merged
-            ? "\(mergedWords) like \(key.display)" : isNamed ? key.display : frame.title
+            isMerged && isNamed
+            ? "\(mergedWords) like \(key.display)"
+            : isMerged ? mergedWords : isNamed ? key.display : frame.title
         self.owner = owner
-        buildID = isNamed ? nil : frame.buildID
+        buildID = isNamed || isMerged ? nil : frame.buildID
         var hasher = Hasher()
         hasher.combine(title)
         hasher.combine(owner)

@@ -61,8 +61,8 @@ package func signature(
 /// Increment when the input of the hash changes.
 let signatureVersion: UInt64 = 1
 /// Increment when frame classes or the dominant path change: stored groups are then computed again. 2: merged
-/// functions, nested loops that wait, names by their image.
-let classificationVersion: UInt64 = 2
+/// functions, nested loops that wait, names by their image. 3: what calls merged functions and has no symbol.
+let classificationVersion: UInt64 = 3
 
 func signature(of stacks: [WeightedFrames], rules: GroupingRules) -> Signature {
     let path = DominantPath(stacks)

@@ -144,6 +144,10 @@ struct ClassifiedFrames {
 
     mutating func classify(_ frames: [Frame], executable: BuildID?) -> ClassifiedStack {
         var classified = frames.map { classify($0, executable: executable) }
+        let callMerged = frames.callMerged { classified[$0].key.role == .merged }
+        for index in frames.indices where callMerged[index] {
+            classified[index] = classify(frames[index], executable: executable, isMerged: true)
+        }
         // Functions inlined into a merged body also have the names of only one of the merged functions.
         for index in frames.indices.reversed().dropFirst()
         where frames[index].isInlined && classified[index + 1].key.role == .merged {

@@ -10,7 +10,7 @@ final class StackClassifier {
     /// are not held.
     private var classified: [BuildID?: [ClassifiedFrame?]] = [:]
     private var frames: [Frame] = []
-    /// Functions that were inlined into a merged one.
+    /// Functions that were inlined into a merged one, and those without a symbol that call one.
     private var merged: [Merged: ClassifiedFrame] = [:]
 
     private struct Merged: Hashable {
@@ -47,24 +47,35 @@ final class StackClassifier {
 
     /// - Parameters:
     ///   - stack: Index into the stacks that this was made for.
-    ///   - isPlain: Functions that were inlined into a merged one keep their own class.
+    ///   - isPlain: Functions that were inlined into a merged one, or call one, keep their own class.
     func frames(
         ofStack stack: Int32, executable: BuildID?, isPlain: Bool = false
     ) -> [ClassifiedFrame] {
         let numbers = functions[stack]
         var found = numbers.map { frame($0, executable) }
         guard !isPlain else { return found }
+        // Most stacks have no merged function.
+        guard found.contains(where: { $0.key.role == .merged }) else { return found }
+        let callMerged = found.map(\.frame).callMerged { found[$0].key.role == .merged }
+        for (index, number) in zip(found.indices, numbers) where callMerged[index] {
+            found[index] = mergedFrame(found[index].frame, number, executable)
+        }
         for (index, number) in zip(found.indices, numbers).reversed().dropFirst()
         where found[index].frame.isInlined && found[index + 1].key.role == .merged {
-            let key = Merged(function: number, executable: executable)
-            let frame =
-                merged[key]
-                ?? ClassifiedFrame(
-                    found[index].frame, executable: executable, isMerged: true, homes: &homes)
-            merged[key] = frame
-            found[index] = frame
+            found[index] = mergedFrame(found[index].frame, number, executable)
         }
         return found
+    }
+
+    private func mergedFrame(
+        _ frame: Frame, _ number: Int32, _ executable: BuildID?
+    ) -> ClassifiedFrame {
+        let key = Merged(function: number, executable: executable)
+        if let known = merged[key] { return known }
+        let frame = ClassifiedFrame(
+            frame, executable: executable, isMerged: true, homes: &homes)
+        merged[key] = frame
+        return frame
     }
 
     private func frame(_ number: Int32, _ executable: BuildID?) -> ClassifiedFrame {

@@ -225,6 +225,35 @@ import TestSupport
         #expect(found.keyFrames == ["draw()"])
     }
 
+    @Test func `a frame without a symbol that calls merged code is as unsure as that`() {
+        func stack(_ text: String, at offset: UInt64) -> [Frame] {
+            frames(text).map { frame in
+                guard frame.function == "?()" else { return frame }
+                var frame = frame
+                (frame.function, frame.rawName, frame.offset) = (nil, nil, offset)
+                (frame.file, frame.line) = ("Fifth.swift", 5)
+                return frame
+            }
+        }
+        func title(_ text: String, at offset: UInt64 = 0x40) -> Signature {
+            StallAnalysis.signature(of: [(stack(text, at: offset), .milliseconds(1))])
+        }
+        let direct = "usleep <- merged Cache.run(_:) <- ?() <- ?() <- draw() <- tick() <- main"
+        #expect(title(direct).title == "sleep in one of several merged functions <- draw()")
+        #expect(title(direct).keyFrames == ["draw()", "tick()"])
+        #expect(title(direct).hash == title(direct, at: 0x80).hash)
+        // What destroys a closure's context has no symbol, and is called by the runtime.
+        let destroyed = "usleep <- merged Cache.deinit <- swift_release <- ?() <- draw()"
+        #expect(title(destroyed).keyFrames == ["draw()"])
+        // Nobody is left who could tell: no address, which other stalls have as well.
+        let alone = title("usleep <- merged Cache.run(_:) <- ?() <- StallRunLoop/EventRunLoop.run()")
+        #expect(alone.title == "sleep in one of several merged functions like Cache.run(_:)")
+        #expect(alone.hash == title("usleep <- merged Cache.run(_:) <- ?()", at: 0x99).hash)
+        // A frame that calls a function with a name of its own is a place, by its address.
+        #expect(title("usleep <- ?() <- draw()").keyFrames.first?.contains("0x40") == true)
+        #expect(stack(direct, at: 0x40).callMerged == [false, false, true, true, false, false, false])
+    }
+
     // MARK: - Loops in callouts
 
     @Test func `a function that runs a loop in a callout accounts for its wait`() {

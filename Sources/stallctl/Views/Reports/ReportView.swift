@@ -141,6 +141,7 @@ struct ReportView {
         let marks = frames.indices.map {
             ($0 == naming ? "> " : "  ") + "#\($0)".padded(to: digits, .leading)
         }
+        let callMerged = frames.callMerged
         func table(_ places: FramePlaces) -> Table {
             var table = Table(
                 columns: [
@@ -148,13 +149,17 @@ struct ReportView {
                     .init("SOURCE", spare: 2), .init("ON THE STACK", spare: 1),
                 ], flexibleColumn: 1, othersFirst: 16)
             table.rows = frames.enumerated().map { index, frame in
-                [
+                // A line of one of several functions says nothing of the others.
+                var place = frame
+                if callMerged[index] { (place.file, place.line) = (nil, nil) }
+                return [
                     .init(marks[index], style: index == naming ? .pointing : .faint),
                     .init(
-                        frame.title + notes(on: frame), style: index == naming ? .strong : nil),
+                        frame.title + notes(on: frame, callsMerged: callMerged[index]),
+                        style: index == naming ? .strong : nil),
                     .init(places.image(of: frame)),
                     .init(
-                        places.source(of: frame), link: frame.file.flatMap(Hyperlink.file)),
+                        places.source(of: place), link: place.file.flatMap(Hyperlink.file)),
                     .init(times[index], style: .faint),
                 ]
             }
@@ -167,11 +172,11 @@ struct ReportView {
         return lines
     }
 
-    private func notes(on frame: Frame) -> String {
+    private func notes(on frame: Frame, callsMerged: Bool) -> String {
         let notes = [
             frame.isInlined ? "inlined" : nil, frame.kind == .asyncResume ? "awaiting" : nil,
             frame.isGuessed ? "guessed" : nil,
-            SymbolKey(frame: frame).role == .merged ? mergedWords : nil,
+            callsMerged || SymbolKey(frame: frame).role == .merged ? mergedWords : nil,
         ].compactMap(\.self)
         return notes.isEmpty ? "" : " (\(notes.joined(separator: ", ")))"
     }
