@@ -126,10 +126,12 @@ static void read_peer(int number, stall_descriptor_snapshot *snapshot) {
     append_number(snapshot->peer, sizeof snapshot->peer, port);
 }
 
-// `stat` could wait for a server or a program that does not answer, so no file system is asked but those of /dev.
+// `stat` could wait for a server or a program that does not answer, so no file system is asked but those of /dev. The
+// kernel refuses any advice on a FIFO before it looks at the advice; F_GETPIPE_SZ would wait for the FIFO's lock.
 static uint32_t type_of_path(int32_t number, const char *path) {
+    enum { NO_ADVICE = -1 };
     struct statx facts;
-    if (fcntl(number, F_GETPIPE_SZ) > 0) return S_IFIFO;
+    if (posix_fadvise(number, 0, 0, NO_ADVICE) == ESPIPE) return S_IFIFO;
     if (strncmp(path, "/dev/", 5) != 0) return 0;
     const int flags = AT_EMPTY_PATH | AT_STATX_DONT_SYNC;
     return statx(number, "", flags, STATX_TYPE, &facts) == 0 ? facts.stx_mode & S_IFMT : 0;
