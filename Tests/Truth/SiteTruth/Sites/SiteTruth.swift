@@ -10,7 +10,7 @@ import StallAgent
 let sites =
     lockSites + dispatchSites + lazySites + timeSites + pipeSites + socketSites + processSites
     + fileSites + databaseSites + memorySites + formatSites + languageSites + cSites + cxxSites
-    + mergedSites + loopSites + asyncSites + moreSites
+    + mergedSites + loopSites + asyncSites + moreSites + waitSites + everydaySites
 
 /// Visits the sites, each in a callout of its own, with everything else outside of the loop's watch.
 @MainActor final class Tour {

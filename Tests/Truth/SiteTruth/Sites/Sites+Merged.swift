@@ -76,6 +76,52 @@ struct Kelvin { var degrees: Int }
 @inline(never) func showCelsius() { sink &+= averageCelsius((0..<50).map { Celsius(degrees: $0) }) }
 @inline(never) func showKelvin() { sink ^= averageKelvin((0..<50).map { Kelvin(degrees: $0) }) }
 
+// Closures keep these alive: what destroys a closure's context has no symbol, and is one for all of them.
+final class PhotoCache {
+    var count = 1
+    deinit {
+        usleep(163_000)
+        sink &+= count
+        usleep(3)
+    }
+}
+
+final class SoundCache {
+    var count = 2
+    deinit {
+        usleep(164_000)
+        sink &+= count
+        usleep(4)
+    }
+}
+
+final class FontCache {
+    var count = 3
+    deinit {
+        usleep(166_000)
+        sink &+= count
+        usleep(5)
+    }
+}
+
+final class Keeper { var body: (() -> Int)? }
+
+@inline(never) func forget(_ holder: Keeper) {
+    holder.body = nil
+    sink &+= 1
+}
+
+private func forgotten(_ name: String, of type: String, _ body: @escaping () -> () -> Int) -> Site {
+    let functions = ["\(type).deinit", "\(type).__deallocating_deinit", "\(type).dealloc"]
+    var site = Site(name, in: functions[0], for: [.sleep], caller: "forget(_:)") { _ in
+        let holder = Keeper()
+        holder.body = body()
+        return { forget(holder) }
+    }
+    site.functions = functions + ["forget(_:)"]
+    return site
+}
+
 private func merged(
     _ name: String, in function: String, from caller: String, for cause: Cause,
     _ body: @escaping () -> Void
@@ -100,6 +146,18 @@ let mergedSites: [Site] = [
     },
     merged("merged function 2", in: "pingReplica(_:)", from: "checkReplica(_:)", for: .sleep) {
         checkReplica(&states)
+    },
+    forgotten("merged deinit 1", of: "PhotoCache") {
+        let cache = PhotoCache()
+        return { cache.count }
+    },
+    forgotten("merged deinit 2", of: "SoundCache") {
+        let cache = SoundCache()
+        return { cache.count }
+    },
+    forgotten("merged deinit 3", of: "FontCache") {
+        let cache = FontCache()
+        return { cache.count }
     },
     merged("same code 1", in: "averageCelsius(_:)", from: "showCelsius()", for: .cpu) {
         showCelsius()

@@ -121,6 +121,62 @@ int cxx_await_condition(void *_Nonnull locks);
 int cxx_await_future(void *_Nonnull locks);
 int cxx_directory(const char *_Nonnull path, int64_t end);
 
+// Sites that wait in calls that look like file I/O, and others of the second reading.
+int read_master(int file);
+int read_terminal(int file);
+int read_notifications(int file);
+int read_marked_files(int file);
+int read_signals(int file);
+int read_log(int file);
+int read_timer(int file);
+int read_fifo_of_others(int file);
+int poll_master(int file);
+int poll_fifo(int file);
+int poll_notifications(int file);
+int poll_signals(int file);
+int poll_process(int file);
+int poll_queue(int file);
+int poll_timer(int file);
+int epoll_process(int file);
+int epoll_notifications(int file);
+int epoll_signals(int file);
+int open_to_write(const char *_Nonnull path);
+int open_link(const char *_Nonnull path);
+int open_leased(const char *_Nonnull path);
+int open_read_leased(const char *_Nonnull path);
+int open_permitted(const char *_Nonnull path);
+int epoll_nothing(int set);
+int truncate_leased(const char *_Nonnull path);
+int write_terminal(int file);
+int readv_terminal(int file);
+int open_stream(const char *_Nonnull path);
+int lock_description(int file);
+int lock_description_to_read(int file);
+bool site_lock_description(int file);
+int lock_region(int file);
+int lock_folder(int file);
+int lock_shared(int file);
+int close_lingering(int file);
+int replace_lingering(int from, int to);
+int ring_read(site_ring *_Nonnull ring, int file);
+int ring_receive(site_ring *_Nonnull ring, int file);
+int ring_accept(site_ring *_Nonnull ring, int file);
+int await_signal(int number);
+int await_process(int file);
+int site_queue(const char *_Nonnull name);
+int receive_queued(int queue);
+int send_queued(int queue);
+int send_file(int to, int from);
+int splice_file(int from, int to);
+int raise_event(int file);
+int receive_message(int file);
+int receive_in_time(int file);
+void site_fill_backlog(const char *_Nonnull path);  ///< the connections stay open
+int connect_local(const char *_Nonnull path);
+int compute_deaf(int64_t end);
+int look_up_users(int64_t end);
+int run_generated(volatile int *_Nonnull flag);
+
 #ifdef __cplusplus
 }
 #endif
