@@ -24,7 +24,8 @@ extension [Frame] {
 
 extension Frame {
     fileprivate var mayBeMerged: Bool {
-        function == nil && rawName == nil && imagePath != nil && !isInlined && kind == .returnAddress
+        function == nil && rawName == nil && imagePath != nil && !isInlined
+            && kind == .returnAddress
     }
 
     fileprivate func isOfImage(of other: Frame) -> Bool {

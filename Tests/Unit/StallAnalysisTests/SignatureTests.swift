@@ -246,12 +246,14 @@ import TestSupport
         let destroyed = "usleep <- merged Cache.deinit <- swift_release <- ?() <- draw()"
         #expect(title(destroyed).keyFrames == ["draw()"])
         // Nobody is left who could tell: no address, which other stalls have as well.
-        let alone = title("usleep <- merged Cache.run(_:) <- ?() <- StallRunLoop/EventRunLoop.run()")
+        let alone = title(
+            "usleep <- merged Cache.run(_:) <- ?() <- StallRunLoop/EventRunLoop.run()")
         #expect(alone.title == "sleep in one of several merged functions like Cache.run(_:)")
         #expect(alone.hash == title("usleep <- merged Cache.run(_:) <- ?()", at: 0x99).hash)
         // A frame that calls a function with a name of its own is a place, by its address.
         #expect(title("usleep <- ?() <- draw()").keyFrames.first?.contains("0x40") == true)
-        #expect(stack(direct, at: 0x40).callMerged == [false, false, true, true, false, false, false])
+        #expect(
+            stack(direct, at: 0x40).callMerged == [false, false, true, true, false, false, false])
     }
 
     // MARK: - Loops in callouts

@@ -88,7 +88,8 @@ import Testing
     }
 
     /// libnss_systemd blocks all signals while it looks up a user.
-    @Test func `a thread that blocks the signals for a while answers when it unblocks them`() throws {
+    @Test func `a thread that blocks the signals for a while answers when it unblocks them`() throws
+    {
         var sampler = try StackSampler(signalUse: .chained)
         let deaf = Victim(.computingDeaf)
         #expect(throws: CaptureError.answersLater(deaf.thread.id)) {

@@ -62,7 +62,9 @@ private final class SlowExecutor: SerialExecutor {
         UnownedJob(job).runSynchronously(on: asUnownedSerialExecutor())
     }
 
-    func asUnownedSerialExecutor() -> UnownedSerialExecutor { UnownedSerialExecutor(ordinary: self) }
+    func asUnownedSerialExecutor() -> UnownedSerialExecutor {
+        UnownedSerialExecutor(ordinary: self)
+    }
 }
 
 private actor Elsewhere {

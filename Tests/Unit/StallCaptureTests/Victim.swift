@@ -41,7 +41,8 @@ final class Victim: @unchecked Sendable {  // the pointers are set before the th
         pthread_mutex_init(mutex, nil)
         pthread_cond_init(condition, nil)
         if stall == .mutex { pthread_mutex_lock(mutex) }
-        let isDeaf: Bool? = stall == .computingAlwaysDeaf ? true : stall == .computingDeaf ? false : nil
+        let isDeaf: Bool? =
+            stall == .computingAlwaysDeaf ? true : stall == .computingDeaf ? false : nil
         running = VictimThread(stackSize: 64 << 20, isDeaf: isDeaf) { [self] in begin() }
         while !isStalling.load(ordering: .acquiring) { sched_yield() }
     }

@@ -49,7 +49,9 @@ import Testing
     }
 
     /// A stall in a plug-in may be reported only after it was unloaded.
-    @Test func `an image that was unloaded is still found, until another one is at its place`() throws {
+    @Test func `an image that was unloaded is still found, until another one is at its place`()
+        throws
+    {
         let library = try #require(dlopen("libBrokenLocale.so.1", RTLD_NOW))
         let function = UInt64(UInt(bitPattern: dlsym(library, "__ctype_get_mb_cur_max")))
         let loaded = try #require(ImageTable.current().image(containing: function))

@@ -5,7 +5,9 @@ import Foundation
 
 @inline(never) func parseDates() {
     let formatter = ISO8601DateFormatter()
-    while !isEnough() { sink &+= formatter.date(from: "2026-11-2\(sink & 7)T10:00:00Z") == nil ? 1 : 2 }
+    while !isEnough() {
+        sink &+= formatter.date(from: "2026-11-2\(sink & 7)T10:00:00Z") == nil ? 1 : 2
+    }
 }
 
 @inline(never) func compareVersions() {
@@ -58,13 +60,17 @@ import Foundation
 
 @inline(never) func multiplyMatrices() {
     let size = 40
-    var (left, right) = ([Double](repeating: 1.5, count: size * size), [Double](repeating: 0.5, count: size * size))
+    var (left, right) = (
+        [Double](repeating: 1.5, count: size * size), [Double](repeating: 0.5, count: size * size)
+    )
     while !isEnough() {
         var product = [Double](repeating: 0, count: size * size)
         for row in 0..<size {
             for column in 0..<size {
                 var sum = 0.0
-                for index in 0..<size { sum += left[row * size + index] * right[index * size + column] }
+                for index in 0..<size {
+                    sum += left[row * size + index] * right[index * size + column]
+                }
                 product[row * size + column] = sum
             }
         }
@@ -102,7 +108,9 @@ import Foundation
 @inline(never) func formatPrices() {
     let formatter = NumberFormatter()
     formatter.numberStyle = .decimal
-    while !isEnough() { sink &+= formatter.string(from: NSNumber(value: sink & 0xffff))?.count ?? 0 }
+    while !isEnough() {
+        sink &+= formatter.string(from: NSNumber(value: sink & 0xffff))?.count ?? 0
+    }
 }
 
 @inline(never) func reverseText() {
@@ -157,10 +165,13 @@ struct LifeBoard {
         for row in 1..<(width - 1) {
             for column in 1..<(width - 1) {
                 var count = 0
-                for (down, right) in [(-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1)] {
+                for (down, right) in [
+                    (-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1),
+                ] {
                     count += Int(cells[(row + down) * width + column + right])
                 }
-                next[row * width + column] = count == 3 || count == 2 && cells[row * width + column] == 1 ? 1 : 0
+                next[row * width + column] =
+                    count == 3 || count == 2 && cells[row * width + column] == 1 ? 1 : 0
             }
         }
         cells = next
@@ -201,7 +212,8 @@ struct FormulaParser {
 }
 
 @inline(never) func evaluateFormulas() {
-    let tokens: [FormulaToken] = (0..<60).flatMap { [.number($0), .times, .number(3), .plus] } + [.number(1), .end]
+    let tokens: [FormulaToken] =
+        (0..<60).flatMap { [.number($0), .times, .number(3), .plus] } + [.number(1), .end]
     while !isEnough() {
         var parser = FormulaParser(tokens: tokens)
         sink &+= parser.expression()
@@ -299,7 +311,9 @@ struct MenuAction {
 @inline(never) func hashPasswords() {
     while !isEnough() {
         var state: UInt64 = 0xcbf2_9ce4_8422_2325
-        for byte in "correct horse battery staple".utf8 { state = (state ^ UInt64(byte)) &* 0x100_0000_01b3 }
+        for byte in "correct horse battery staple".utf8 {
+            state = (state ^ UInt64(byte)) &* 0x100_0000_01b3
+        }
         sink ^= Int(truncatingIfNeeded: state)
     }
 }
@@ -326,7 +340,9 @@ let everydaySites: [Site] = [
     work("numeric comparison", in: "compareVersions()") { compareVersions() },
     work("percent encoding", in: "escapeAddresses()") { escapeAddresses() },
     work("standardizing paths", in: "normalizePaths()") { normalizePaths() },
-    work("edit distance", in: "measureDistances(_:)") { measureDistances(["stallwatch", "watchdog"]) },
+    work("edit distance", in: "measureDistances(_:)") {
+        measureDistances(["stallwatch", "watchdog"])
+    },
     work("sieve", in: "sieve()") { sieve() },
     work("matrices", in: "multiplyMatrices()") { multiplyMatrices() },
     work("difference(from:)", in: "diffLines()") { diffLines() },
@@ -362,7 +378,10 @@ let everydaySites: [Site] = [
             3
         }
     },
-    nap("dynamic member", in: "DynamicSettings.subscript.getter", "DynamicSettings.subscript(dynamicMember:)") {
+    nap(
+        "dynamic member", in: "DynamicSettings.subscript.getter",
+        "DynamicSettings.subscript(dynamicMember:)"
+    ) {
         sink &+= DynamicSettings().brightness
     },
     nap("callAsFunction", in: "MenuAction.callAsFunction(_:)") { sink &+= MenuAction()(3) },

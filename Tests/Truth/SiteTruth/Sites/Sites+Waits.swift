@@ -46,8 +46,9 @@ private let terminalSites: [Site] = [
     terminal("readv of a terminal", in: "readv_terminal", { master, _ in sendByte(master) }) {
         readv_terminal($1)
     },
-    terminal("write to a full terminal", in: "write_terminal", { master, _ in drain(master, 1 << 16) })
-    { write_terminal($1) },
+    terminal(
+        "write to a full terminal", in: "write_terminal", { master, _ in drain(master, 1 << 16) }
+    ) { write_terminal($1) },
     terminal("poll of a terminal", in: "poll_master", { sendByte($1) }) { master, _ in
         poll_master(master)
     },
@@ -148,12 +149,16 @@ private let fifoAndLockSites: [Site] = [
         close(file - 1)
         return file
     },
-    leased("truncate of a leased file", in: "truncate_leased", reading: true) { truncate_leased($0) },
+    leased("truncate of a leased file", in: "truncate_leased", reading: true) {
+        truncate_leased($0)
+    },
     locked("lock of a description", in: "lock_description", { site_lock_description($0) }) {
         lock_description($0)
     },
-    locked("lock of a description, to read", in: "lock_description_to_read",
-        { site_lock_description($0) }) { lock_description_to_read($0) },
+    locked(
+        "lock of a description, to read", in: "lock_description_to_read",
+        { site_lock_description($0) }
+    ) { lock_description_to_read($0) },
     locked("flock of a directory", in: "lock_folder", folder: true, { flock($0, LOCK_EX) == 0 }) {
         lock_folder($0)
     },
@@ -203,13 +208,15 @@ private func addFile(_ folder: String) { close(open(folder + "/new", O_CREAT | O
 private func signalled(
     _ name: String, in function: String, _ stall: @escaping (Int32) -> Int32
 ) -> Site {
-    notified(name, in: function, { _ in site_signalfd(SIGUSR2) },
-        { _ in site_signal_thread(pid_t(getpid()), SIGUSR2) }) { file in
-            let answer = stall(file)
-            var information = [UInt8](repeating: 0, count: 128)
-            if function != "read_signals" { read(file, &information, 128) }
-            return answer
-        }
+    notified(
+        name, in: function, { _ in site_signalfd(SIGUSR2) },
+        { _ in site_signal_thread(pid_t(getpid()), SIGUSR2) }
+    ) { file in
+        let answer = stall(file)
+        var information = [UInt8](repeating: 0, count: 128)
+        if function != "read_signals" { read(file, &information, 128) }
+        return answer
+    }
 }
 
 private func ring(
@@ -263,8 +270,10 @@ private let notificationSites: [Site] = [
         defer { close(set) }
         return epoll_notifications(set)
     },
-    notified("fanotify", in: "read_marked_files", { site_fanotify($0, false) },
-        { close(open($0, O_RDONLY)) }) { read_marked_files($0) },
+    notified(
+        "fanotify", in: "read_marked_files", { site_fanotify($0, false) },
+        { close(open($0, O_RDONLY)) }
+    ) { read_marked_files($0) },
     signalled("read of a signalfd", in: "read_signals") { read_signals($0) },
     signalled("poll of a signalfd", in: "poll_signals") { poll_signals($0) },
     signalled("epoll of a signalfd", in: "epoll_signals") { file in
@@ -345,23 +354,32 @@ private let notificationSites: [Site] = [
         visit.atEnd { close(file) }
         return { sink &+= Int(raise_event(file)) }
     },
-    ring("read of a pipe through a ring", in: "ring_read", for: .ipc, { visit in
-        let pipe = newPipe(visit)
-        visit.later { sendByte(pipe.write) }
-        return pipe.read
-    }) { ring_read($0, $1) },
-    ring("recv through a ring", in: "ring_receive", for: .network, { visit in
-        let ends = pair(visit, tcp: true)
-        visit.later { sendByte(ends.far) }
-        return ends.near
-    }) { ring_receive($0, $1) },
-    ring("accept through a ring", in: "ring_accept", for: .network, { visit in
-        var port: UInt16 = 0
-        let listener = site_tcp_listener(&port, 4)
-        visit.later { close(site_connect(port)) }
-        visit.atEnd { close(listener) }
-        return listener
-    }) { ring_accept($0, $1) },
+    ring(
+        "read of a pipe through a ring", in: "ring_read", for: .ipc,
+        { visit in
+            let pipe = newPipe(visit)
+            visit.later { sendByte(pipe.write) }
+            return pipe.read
+        }
+    ) { ring_read($0, $1) },
+    ring(
+        "recv through a ring", in: "ring_receive", for: .network,
+        { visit in
+            let ends = pair(visit, tcp: true)
+            visit.later { sendByte(ends.far) }
+            return ends.near
+        }
+    ) { ring_receive($0, $1) },
+    ring(
+        "accept through a ring", in: "ring_accept", for: .network,
+        { visit in
+            var port: UInt16 = 0
+            let listener = site_tcp_listener(&port, 4)
+            visit.later { close(site_connect(port)) }
+            visit.atEnd { close(listener) }
+            return listener
+        }
+    ) { ring_accept($0, $1) },
     Site("close of a lingering socket", in: "close_lingering", for: [.network]) { visit in
         let near = lingering(visit)
         return { sink &+= Int(close_lingering(near)) }
