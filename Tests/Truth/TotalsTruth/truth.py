@@ -177,6 +177,39 @@ def hotspots(truth, question, key):
     return out
 
 
+def inclusive(truth, question):
+    """Each function of an app with the stalls that have it anywhere on their stacks, each once: by app and name."""
+    members = collections.defaultdict(list)
+    for report in truth.select(question):
+        for function in set(report.frames):
+            members[report.run.app, function].append(report.duration_ns)
+    return {name: (len(parts), sum(parts) / 1e6, max(parts) / 1e6) for name, parts in members.items()}
+
+
+def tree(truth, question):
+    """Calls from the outermost function on: each path with the stalls that came along it."""
+    paths = collections.defaultdict(list)
+    for report in truth.select(question):
+        functions = tuple(reversed(report.frames))
+        for depth in range(len(functions)):
+            paths[(report.run.app, *functions[:depth + 1])].append(report.duration_ns)
+    return {path: (len(parts), sum(parts) / 1e6) for path, parts in paths.items()}
+
+
+TREND_PARTS = 8
+
+
+def trend_ms(reports, first_us, last_us):
+    """The time lost in each of eight equal parts of the time from the first stall to the last, which is in the last part."""
+    span = max(last_us - first_us + 1, TREND_PARTS)
+    bounds = [first_us + span * part // TREND_PARTS for part in range(TREND_PARTS + 1)]
+    sums = [0] * TREND_PARTS
+    for report in reports:
+        part = max(part for part in range(TREND_PARTS) if bounds[part] <= report.start_us)
+        sums[part] += report.duration_ns
+    return [total / 1e6 for total in sums]
+
+
 def status(truth):
     reports = list(truth.reports.values())
     loops = collections.defaultdict(collections.Counter)

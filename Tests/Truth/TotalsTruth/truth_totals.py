@@ -120,6 +120,45 @@ def judge_orders(judge, central, truth, question):
             judge.number(f"by {order} #{index + 1}", (row or {}).get(field) or 0, value)
 
 
+def judge_inclusive(judge, central, truth, app):
+    right = truths.inclusive(truth, Question(app=app))
+    said = central.ask("top", "--group", "inclusive", "--limit", "100000", "--app", app)
+    found = {row["frames"][0]: row for row in said}
+    for (_, name), (count, total, longest) in right.items():
+        row = found.get(name, {})
+        for field, value in (("count", count), ("total_ms", total), ("max_ms", longest)):
+            judge.number(f"inclusive {name} {field}", row.get(field), value)
+
+
+def judge_tree(judge, central, truth, app):
+    """The whole tree: each path, its sum, and none besides."""
+    right = truths.tree(truth, Question(app=app))
+    rows = central.ask("tree", "--invert", "--frames", "app", "--min-share", "0", "--app", app)
+    paths = {}
+    for row in rows:
+        paths[row["node"]] = (*paths.get(row["parent"], (app,)), row["function"])
+    judge.number("paths", sorted(paths.values()), sorted(right))
+    for row in rows:
+        count, total = right.get(paths[row["node"]], (None, None))
+        judge.number(f"tree {paths[row['node']]} count", row["count"], count)
+        judge.number(f"tree {paths[row['node']]} total_ms", row["total_ms"], total)
+
+
+def judge_trend_ms(judge, central, truth):
+    """The TREND column, where it is not of whole days."""
+    reports = truth.select(Question())
+    if not 0 < len(reports) <= EXACT_LIMIT:
+        return
+    first, last = (choose(report.start_us for report in reports) for choose in (min, max))
+    groups = truths.grouped("signature", reports)
+    for row in central.ask("top", "--limit", "100000"):
+        members = groups.get(name_of("signature", row), [])
+        right = truths.trend_ms(members, first, last)
+        judge.number(f"{row['title']} trend parts", len(row["trend_ms"]), len(right))
+        for part, (value, sum_ms) in enumerate(zip(row["trend_ms"], right)):
+            judge.number(f"{row['title']} trend_ms {part}", value, sum_ms)
+
+
 def judge_status(judge, central, truth, has_sources=True):
     said, right = central.ask("status")[0], truths.status(truth)
     loops = {row["loop"]: row for row in said["loops"]}
@@ -199,6 +238,10 @@ def judge_all(judge, where, central, truth, draw, is_pruned=False, has_sources=T
         judge_status(judge, central, truth, has_sources)
         judge_list(judge, central, truth, Question(), 300)
         judge_list(judge, central, truth, Question(app="mail", loop="main"), 50)
+        for app in sorted({report.run.app for report in truth.select(Question())}):
+            judge_inclusive(judge, central, truth, app)
+            judge_tree(judge, central, truth, app)
+        judge_trend_ms(judge, central, truth)
     for names, sides, options in diffs(truth, draw):
         judge.where = f"{where}, diff {' '.join(names)}"
         if any(truth.select(side) for side in sides):
