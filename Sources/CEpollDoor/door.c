@@ -25,7 +25,7 @@ static void release(stall_door *door) {
     free(door);
 }
 
-// At the end of the thread: it is not expected to serve events any more.
+// The thread is not expected to serve events any more: at its end, or because nobody watches it.
 static void leave_thread(void *context) {
     stall_door *door = context;
     if (door_of_thread == door) door_of_thread = NULL;
@@ -35,36 +35,59 @@ static void leave_thread(void *context) {
 
 static void make_key(void) { has_key = pthread_key_create(&key, leave_thread) == 0; }
 
-stall_door *stall_door_open(stall_beacon *beacon) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, make_key);
-    stall_door *door = has_key ? calloc(1, sizeof *door) : NULL;
-    if (!door) return NULL;
-    stall_beacon_retain(beacon);
-    door->beacon = beacon;
-    door->references = 1;
-    if (__atomic_load_n(&is_disabled, __ATOMIC_RELAXED)) return door;
-    door->references = 2;
-    stall_door *before = door_of_thread;
-    door_of_thread = door;
-    pthread_setspecific(key, door);
-    if (before) release(before);
+static stall_door *make_door(uint64_t calls) {
+    stall_door *door = calloc(1, sizeof *door);
+    stall_beacon *beacon = door ? stall_beacon_create() : NULL;
+    if (!beacon) {
+        free(door);
+        return NULL;
+    }
+    *door = (stall_door){.beacon = beacon, .references = 1, .calls = calls};
+    door->is_disabled = __atomic_load_n(&is_disabled, __ATOMIC_RELAXED);
     return door;
 }
+
+// Only its thread adds a watcher, and only while another one is left: what nobody watched may be another loop by now.
+static bool add_watcher(stall_door *door) {
+    uint32_t count = __atomic_load_n(&door->watchers, __ATOMIC_ACQUIRE);
+    while (count > 0) {
+        if (__atomic_compare_exchange_n(
+                &door->watchers, &count, count + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            __atomic_fetch_add(&door->references, 1, __ATOMIC_RELAXED);
+            return true;
+        }
+    }
+    return false;
+}
+
+stall_door *stall_door_open(uint64_t calls) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_key);
+    stall_door *before = door_of_thread;
+    if (before && add_watcher(before)) return before;
+    stall_door *door = has_key ? make_door(calls) : NULL;
+    if (!door) return NULL;
+    door->watchers = 1;
+    door->references = 2;
+    if (before) leave_thread(before);
+    door_of_thread = door;
+    pthread_setspecific(key, door);
+    return door;
+}
+
+stall_beacon *stall_door_beacon(const stall_door *door) { return door->beacon; }
 
 void stall_door_disable(bool disabled) { __atomic_store_n(&is_disabled, disabled, __ATOMIC_RELAXED); }
 
 void stall_door_disable_here(void) {
     stall_door *door = door_of_thread;
     if (!door) return;
-    door_of_thread = NULL;
-    pthread_setspecific(key, NULL);
+    door->is_disabled = true;
     stall_beacon_publish(door->beacon, STALL_LOOP_WAITING, stall_monotonic_ns());
-    release(door);
 }
 
 void stall_door_close(stall_door *door) {
-    __atomic_store_n(&door->is_closed, 1, __ATOMIC_RELEASE);
+    __atomic_fetch_sub(&door->watchers, 1, __ATOMIC_ACQ_REL);
     release(door);
 }
 
@@ -139,7 +162,8 @@ static bool is_loops(
         return true;
     }
     const int saved = errno;
-    const bool is_new = door->loop.kind == 0 || has_replaced(door, call, place);
+    const bool is_first = door->loop.kind == 0 && (door->calls == STALL_DOOR_ANY || door->calls == call.kind);
+    const bool is_new = is_first || has_replaced(door, call, place);
     errno = saved;
     if (is_new) learn(call, descriptors, count, stride, door);
     return is_new;
@@ -157,12 +181,12 @@ static bool interrupts_wait(const stall_door *door, door_place place) {
 bool door_enter(
     stall_door *door, door_identity call, const int *descriptors, size_t count, size_t stride, bool is_instant,
     door_place place) {
-    if (__atomic_load_n(&door->is_closed, __ATOMIC_ACQUIRE)) {
-        door_of_thread = NULL;
+    if (__atomic_load_n(&door->watchers, __ATOMIC_ACQUIRE) == 0) {
         pthread_setspecific(key, NULL);
         leave_thread(door);
         return false;
     }
+    if (door->is_disabled) return false;
     if (interrupts_wait(door, place)) return false;
     if (!is_loops(door, call, descriptors, count, stride, place)) return false;
     door->is_inside = true;

@@ -19,14 +19,16 @@ typedef struct {
     uint64_t caller;   ///< the return address
 } door_place;
 
-enum { DOOR_EPOLL = 1, DOOR_POLL, DOOR_SELECT, DOOR_ANCHORS = 16 };
+enum { DOOR_EPOLL = STALL_DOOR_EPOLL, DOOR_POLL, DOOR_SELECT, DOOR_ANCHORS = 16 };
 
 struct stall_door {
     stall_beacon *beacon;
     uint64_t crossings;
     uint32_t references;
-    uint32_t is_closed;
+    uint32_t watchers;
     // The rest is confined to the thread itself.
+    uint64_t calls;    ///< STALL_DOOR_*
+    bool is_disabled;  ///< for tests: it observes nothing
     door_identity loop;
     int anchors[DOOR_ANCHORS];  ///< descriptors of the loop's first poll
     int anchor_count;

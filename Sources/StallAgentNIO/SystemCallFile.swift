@@ -2,7 +2,6 @@
 
 #if NIO
 internal import CLinux
-internal import Glibc
 internal import StallModel
 
 /// The file `/proc/self/task/TID/syscall`, opened once.
@@ -15,21 +14,10 @@ final class SystemCallFile: Sendable {
 
     deinit { stall_descriptor_close(descriptor) }
 
-    #if arch(x86_64)
-    /// epoll_wait, epoll_pwait, io_uring_enter, epoll_pwait2.
-    private static let waits = [232, 281, 426, 441]
-    #else
-    private static let waits = [22, 426, 441]
-    #endif
-
     /// Whether the thread waits for events; nil if it has ended or the file cannot be read.
     var isWaiting: Bool? {
-        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 32) { text in
-            let count = pread(descriptor, text.baseAddress, text.count, 0)
-            guard count > 0 else { return nil }
-            let number = text[..<count].prefix { $0 != UInt8(ascii: " ") }
-            return Self.waits.contains(Int(String(decoding: number, as: UTF8.self)) ?? -1)
-        }
+        let answer = stall_task_file_shows_wait(descriptor)
+        return answer < 0 ? nil : answer == 1
     }
 }
 #endif

@@ -18,6 +18,9 @@ extension StallMonitor {
     /// work. Watching ends with the thread or with ``WatchedWaits/stop()``; call that when you leave the loop, or the
     /// thread's later work counts as a stall.
     ///
+    /// A loop may be watched several times, by a library and its app: it remains one target, with the name of the last
+    /// watch and the shortest threshold, until all have ended.
+    ///
     /// - Parameters:
     ///   - name: The target's name in reports.
     ///   - threshold: How long it may be busy; the configuration's threshold if nil. At least 20 ms.
@@ -25,12 +28,39 @@ extension StallMonitor {
     public func watchWaits(ofCurrentThreadAs name: String, threshold: Duration? = nil)
         -> WatchedWaits
     {
-        guard isWatching, let beacon = stall_beacon_create() else { return WatchedWaits(nil, nil) }
-        defer { stall_beacon_release(beacon) }
-        guard let door = stall_door_open(beacon) else { return WatchedWaits(nil, nil) }
+        watchWaits(as: name, threshold, calls: UInt64(STALL_DOOR_ANY))
+    }
+
+    /// Watches the loop that runs the caller by its waits in epoll_wait: it is busy from now on.
+    ///
+    /// - Parameter isWaiting: Whether a thread waits for events in the kernel, by its gettid value; nil if that cannot be
+    ///   read. Called on the watchdog's thread as long as no wait was observed: it must neither allocate nor wait.
+    package func watchWaits(
+        ofRunningLoopAs name: String, threshold: Duration?,
+        isWaiting: @escaping @Sendable (Int32) -> Bool?
+    ) -> WatchedWaits {
+        watchWaits(as: name, threshold, calls: UInt64(STALL_DOOR_EPOLL), isWaiting: isWaiting)
+    }
+
+    private func watchWaits(
+        as name: String, _ threshold: Duration?, calls: UInt64,
+        isWaiting: (@Sendable (Int32) -> Bool?)? = nil
+    ) -> WatchedWaits {
+        guard isWatching, let door = stall_door_open(calls) else { return WatchedWaits(nil, nil) }
         let shared = Door(door)
+        let beacon = stall_door_beacon(door)
+        var isWaitingUnseen: (@Sendable (UInt64) -> Bool?)?
+        if let isWaiting, stall_door_crossings(door) == 0 {
+            if stall_beacon_word(beacon) >> 56 == UInt64(STALL_LOOP_IDLE) {
+                stall_beacon_publish_awake(beacon, stall_monotonic_ns())
+            }
+            // The first wait that is observed changes it.
+            let (first, thread) = (stall_beacon_word(beacon), stall_gettid())
+            isWaitingUnseen = { $0 == first ? isWaiting(thread) : false }
+        }
         let watch = watchThisThread(
-            beacon, as: name, threshold: threshold, way: "waits", detach: { shared.close() })
+            beacon, as: name, threshold: threshold, way: "waits", isWaitingUnseen: isWaitingUnseen,
+            detach: { shared.close() })
         return WatchedWaits(watch, shared)
     }
 }
@@ -50,6 +80,21 @@ public final class WatchedWaits: Sendable {
     /// The number of the loop's waits seen so far. It stays 0 if the library does not wait through libc: io_uring, a
     /// static libc, direct system calls.
     public var waitCount: UInt64 { door?.crossings ?? 0 }
+
+    /// Whether this watch, or the loop's thread, has ended.
+    package var hasStopped: Bool { door?.isClosed ?? true }
+
+    /// Whether the thread was seen waiting in the kernel although none of its waits had been observed.
+    package var isBypassed: Bool { watch?.isBypassed ?? false }
+
+    /// Polls the thread from now on, since its waits are not observable, for all that watch it. False if it is polled
+    /// already.
+    package func poll(
+        way: String, idleCheck: @escaping @Sendable () -> Bool?,
+        post: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
+    ) -> Bool {
+        watch?.poll(way: way, idleCheck: idleCheck, post: post) ?? false
+    }
 
     /// Makes reports name the task that runs on the loop's thread, if tasks do. Call it on that thread.
     package func learnTask() { watch?.learnTask() }
@@ -74,6 +119,8 @@ final class Door: Sendable {
     var crossings: UInt64 {
         state.withLock { $0.door.map(stall_door_crossings) ?? $0.crossings }
     }
+
+    var isClosed: Bool { state.withLock { $0.door == nil } }
 
     func close() {
         state.withLock { state in

@@ -9,19 +9,29 @@
 
 #include "stall_beacon.h"
 
-/// The interposition state of one thread. Reference-counted: the thread has a reference until it ends, the watcher
-/// another one.
+/// The interposition state of one thread. Reference-counted: the thread has a reference until it ends, and each watcher
+/// one.
 typedef struct stall_door stall_door;
 
-/// Publishes the waits of the calling thread's loop to the beacon, replacing an earlier door of this thread. The loop
-/// is identified by its first wait: by the epoll descriptor, or by the call site and the descriptors it waits for. Any
-/// other wait of the thread counts as the loop's work. NULL without memory. Close it with `stall_door_close`.
-stall_door *_Nullable stall_door_open(stall_beacon *_Nonnull beacon);
-/// Stops publishing, and releases the watcher's reference. Any thread.
+/// Which calls a loop may wait by.
+#define STALL_DOOR_ANY 0
+/// epoll_wait and its siblings: any other wait is work from the first one on.
+#define STALL_DOOR_EPOLL 1
+
+/// The calling thread's door, for one more watcher: a thread has one, whoever watches it. It is made if there is none, or
+/// if the last watcher has closed it. NULL without memory. Close it with `stall_door_close`.
+///
+/// It publishes the waits of the thread's loop to its beacon. The loop is identified by its first wait: by the epoll
+/// descriptor, or by the call site and the descriptors it waits for. Any other wait of the thread counts as the loop's
+/// work.
+stall_door *_Nullable stall_door_open(uint64_t calls);
+/// Removes a watcher and its reference; without any, nothing is published any more. Any thread.
 void stall_door_close(stall_door *_Nonnull door);
+/// The beacon that it publishes to. It lives as long as the door; retain it to keep it longer.
+stall_beacon *_Nonnull stall_door_beacon(const stall_door *_Nonnull door);
 /// For tests: the calling thread's waits are not observed any more, and its loop passes for waiting.
 void stall_door_disable_here(void);
-/// For tests: no door that is opened from now on observes a wait, as where libc is not called.
+/// For tests: no door that is made from now on observes a wait, as where libc is not called.
 void stall_door_disable(bool is_disabled);
 /// How many waits of the loop were seen.
 uint64_t stall_door_crossings(const stall_door *_Nonnull door);

@@ -110,3 +110,29 @@ int stall_task_open(int32_t thread, const char *name) {
     const int32_t number = find_number(thread);
     return number > 0 ? open_number(number, name) : -1;
 }
+
+int stall_task_file_shows_wait(int descriptor) {
+    static const long waits[] = {
+#ifdef SYS_epoll_wait
+        SYS_epoll_wait,
+#endif
+        SYS_epoll_pwait, SYS_io_uring_enter, 441 /* epoll_pwait2 */};
+    char text[32];
+    const ssize_t count = pread(descriptor, text, sizeof text - 1, 0);
+    if (count <= 0) return -1;
+    text[count] = 0;
+    char *rest;
+    const long number = strtol(text, &rest, 10);
+    for (size_t i = 0; rest != text && i < sizeof waits / sizeof *waits; i++) {
+        if (waits[i] == number) return 1;
+    }
+    return 0;
+}
+
+int stall_task_waits_for_events(int32_t thread) {
+    const int file = stall_task_open(thread, "syscall");
+    if (file < 0) return -1;
+    const int result = stall_task_file_shows_wait(file);
+    close(file);
+    return result;
+}

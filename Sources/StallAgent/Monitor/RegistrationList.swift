@@ -15,6 +15,8 @@ enum RegistrationKey: Hashable, Sendable {
     case marked(UInt)
     /// A target whose beacon another module writes.
     case outside(UInt)
+    /// A thread's loop that another module watches, any number of times.
+    case loopThread(ObjectIdentifier)
     /// A target for threads that run jobs of tasks.
     case worker(Int32)
     /// A thread of the agent's task executor.

@@ -41,6 +41,8 @@ public final class StallMonitor: Sendable {
         let suspicions = SuspicionHooks()
         let controlGroup: ControlGroup
         let watches = RegistrationList()
+        /// The threads that other modules watch by their waits.
+        let loopThreads = Mutex<[ThreadID: LoopThread]>([:])
         let settings = Mutex<SettingsFile?>(nil)
         let systemd = Mutex<SystemdNotifier?>(nil)
         let intervals = Mutex<[IntervalThread]>([])
@@ -149,6 +151,7 @@ public final class StallMonitor: Sendable {
             for interval in intervals { interval.stop() }
             TaskJobs.end(for: self)
             for watch in agent.watches.close() { watch.detach() }
+            agent.loopThreads.withLock { $0 = [:] }
             agent.probeThread.stop()
             agent.suspicions.stop()
             watchdog.join()

@@ -59,15 +59,24 @@ final class ThreadTarget: MonitoredTarget {
     private let name: @Sendable (UInt32) -> String?
     /// Where the thread stores its current task; 0 if unknown.
     private let taskWord = Atomic<UInt64>(0)
+    /// Whether the thread waits although the beacon has this word, because no wait of it was observed so far; nil if that
+    /// cannot be read.
+    private let isWaitingUnseen: (@Sendable (UInt64) -> Bool?)?
+    private let hasWaitedUnseen = Atomic<Bool>(false)
 
     init(
         _ thread: RegisteredThread, beacon: SharedBeacon,
+        isWaitingUnseen: (@Sendable (UInt64) -> Bool?)? = nil,
         modeName: @escaping @Sendable (UInt32) -> String? = { _ in nil }
     ) {
         self.thread = thread
         self.beacon = beacon
+        self.isWaitingUnseen = isWaitingUnseen
         name = modeName
     }
+
+    /// The beacon does not show the thread's waits: one was seen from outside.
+    var isBypassed: Bool { hasWaitedUnseen.load(ordering: .relaxed) }
 
     var isExact: Bool { true }
     var openWorkThread: ThreadID? { thread.id }
@@ -87,7 +96,11 @@ final class ThreadTarget: MonitoredTarget {
 
     /// A thread that ended during its work is not stalled. Another thread may have its id by now.
     func correct(_ word: UInt64, at now: MonotonicInstant) -> Bool {
-        if thread.hasEnded { beacon.correct(word, to: UInt8(STALL_LOOP_IDLE), at: now) }
+        let isWaiting = isWaitingUnseen.map { $0(word) } ?? false
+        if isWaiting == true { hasWaitedUnseen.store(true, ordering: .relaxed) }
+        if isWaiting != false || thread.hasEnded {
+            beacon.correct(word, to: UInt8(STALL_LOOP_IDLE), at: now)
+        }
         return true
     }
 }

@@ -20,8 +20,9 @@ static unsigned status_of(const stall_beacon *beacon) { return (unsigned)(stall_
 
 static void play(int call) {
     door_loop loop = door_loop_make();
-    stall_beacon *beacon = stall_beacon_create();
-    stall_door *door = stall_door_open(beacon);
+    stall_door *door = stall_door_open(STALL_DOOR_ANY);
+    stall_beacon *beacon = stall_door_beacon(door);
+    stall_beacon_retain(beacon);
     for (int i = 0; i < ROUNDS; i++) door_loop_wait(&loop, call, 1);
     printf("%s %d %u\n", names[call], (int)stall_door_crossings(door), status_of(beacon));
     stall_door_close(door);
@@ -31,14 +32,35 @@ static void play(int call) {
     close(loop.set);
 }
 
-static stall_beacon *waiting;
+// A thread has one door until its last watcher leaves, and then another one. A loop that waits by epoll does not take a
+// poll before its first wait for its own.
+static void watch_twice(void) {
+    door_loop loop = door_loop_make();
+    stall_door *first = stall_door_open(STALL_DOOR_EPOLL), *second = stall_door_open(STALL_DOOR_ANY);
+    door_loop_wait(&loop, DOOR_LOOP_POLL, 0);
+    stall_door_close(first);
+    for (int i = 0; i < ROUNDS; i++) door_loop_wait(&loop, DOOR_LOOP_EPOLL, 1);
+    const int waits = (int)stall_door_crossings(second);
+    stall_beacon *beacon = stall_door_beacon(second);
+    stall_beacon_retain(beacon);
+    stall_door_close(second);
+    stall_door *third = stall_door_open(STALL_DOOR_ANY);
+    printf("twice %d %d, then %u\n", first == second, waits, status_of(beacon));
+    printf("again %d %d\n", stall_door_beacon(third) == beacon, (int)stall_door_crossings(third));
+    stall_door_close(third);
+    door_loop_wait(&loop, DOOR_LOOP_EPOLL, 0);  // leaves
+    stall_beacon_release(beacon);
+    close(loop.descriptor);
+    close(loop.set);
+}
+
 static stall_door *waiting_door;
 
 static void *wait_for_ever(void *context) {
     door_loop loop = door_loop_make();
     struct pollfd polled = {loop.descriptor, POLLIN, 0};
     (void)context;
-    waiting_door = stall_door_open(waiting);
+    __atomic_store_n(&waiting_door, stall_door_open(STALL_DOOR_ANY), __ATOMIC_RELEASE);
     poll(&polled, 1, -1);
     return NULL;
 }
@@ -46,19 +68,21 @@ static void *wait_for_ever(void *context) {
 static void cancel(void) {
     pthread_t thread;
     void *result = NULL;
-    waiting = stall_beacon_create();
     pthread_create(&thread, NULL, wait_for_ever, NULL);
+    while (!__atomic_load_n(&waiting_door, __ATOMIC_ACQUIRE)) usleep(1000);
+    stall_beacon *waiting = stall_door_beacon(waiting_door);
     while (status_of(waiting) != STALL_LOOP_WAITING) usleep(1000);
     pthread_cancel(thread);
     pthread_join(thread, &result);
-    stall_door_close(waiting_door);
     printf("cancelled %d, then %u\n", result == PTHREAD_CANCELED, status_of(waiting));
-    stall_beacon_release(waiting);
+    stall_door_close(waiting_door);
 }
 
 static void *wait_often(void *context) {
     door_loop loop = door_loop_make();
-    stall_door *door = stall_door_open(context);
+    stall_door *door = stall_door_open(STALL_DOOR_ANY);
+    stall_beacon_retain(stall_door_beacon(door));
+    __atomic_store_n((stall_beacon **)context, stall_door_beacon(door), __ATOMIC_RELEASE);
     for (int i = 0; i < MANY; i++) door_loop_wait(&loop, i % 2 ? DOOR_LOOP_EPOLL : DOOR_LOOP_POLL, 0);
     stall_door_close(door);
     close(loop.descriptor);
@@ -68,14 +92,16 @@ static void *wait_often(void *context) {
 
 static void wait_in_threads(void) {
     pthread_t threads[THREADS];
-    stall_beacon *beacons[THREADS];
+    stall_beacon *beacons[THREADS] = {NULL};
     uint64_t read = 0;
     for (int i = 0; i < THREADS; i++) {
-        beacons[i] = stall_beacon_create();
-        pthread_create(&threads[i], NULL, wait_often, beacons[i]);
+        pthread_create(&threads[i], NULL, wait_often, &beacons[i]);
     }
     for (int round = 0; round < MANY; round++) {
-        for (int i = 0; i < THREADS; i++) read |= stall_beacon_word(beacons[i]);
+        for (int i = 0; i < THREADS; i++) {
+            const stall_beacon *beacon = __atomic_load_n(&beacons[i], __ATOMIC_ACQUIRE);
+            if (beacon) read |= stall_beacon_word(beacon);
+        }
     }
     for (int i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
@@ -97,6 +123,7 @@ int main(void) {
     setvbuf(stdout, NULL, _IONBF, 0);
     for (int call = DOOR_LOOP_EPOLL; call <= DOOR_LOOP_SELECT; call++) play(call);
     select_oddly();
+    watch_twice();
 #if !__has_feature(thread_sanitizer)  // which reports a thread that is cancelled in poll, also without the door
     cancel();
 #endif

@@ -66,6 +66,33 @@ func play(_ scenario: String, _ monitor: StallMonitor) {
         waits.stop()
         usleep(500_000)
         wait(50)
+    case "twice", "twice-in-time":
+        // Its library watches the loop as well. Idle for long, then one stall.
+        wait(50)
+        let again = monitor.watchWaits(ofCurrentThreadAs: "again", threshold: .milliseconds(300))
+        for _ in 0..<2 { wait(400) }
+        // One of the two ends: the other one still watches.
+        if scenario == "twice" { waits.stop() } else { again.stop() }
+        wait(50)
+        plannedStall()
+        wait(400)
+        again.stop()
+        waits.stop()
+        usleep(500_000)
+        wait(50)
+    case "two-monitors":
+        wait(50)
+        let path = arguments[2] + "-other"
+        let other = try! StallMonitor.start(
+            .init(app: "door", version: "1", store: path, threshold: .milliseconds(200)))
+        other.watchWaits(ofCurrentThreadAs: "other")
+        wait(400)
+        plannedStall()
+        wait(50)
+        other.stop()
+        wait(400)
+        plannedStall()
+        wait(50)
     case "fork":
         wait(50)
         print("child \(door_loop_wait_in_child(&loop))")

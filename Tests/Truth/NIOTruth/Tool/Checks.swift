@@ -1,5 +1,6 @@
-// What has to hold beside the planted stalls: loops that cannot be watched, the fallback, groups that are shut down while
-// they are watched, the order of shutdown. The last line is: nio checks=N failed=N
+// What has to hold beside the planted stalls: loops that cannot be watched, the fallback, loops that are watched twice and
+// early, groups that are shut down while they are watched, the order of shutdown. The last line is:
+// nio checks=N failed=N
 
 import Foundation
 import Logging
@@ -20,7 +21,10 @@ final class Checks: Sendable {
     final class Received: Sendable {
         private let all = Mutex<[StallReport]>([])
         func add(_ report: StallReport) { all.withLock { $0.append(report) } }
-        func of(_ loop: String) -> [StallReport] { all.withLock { $0.filter { $0.loop == loop } } }
+        func of(_ loop: String) -> [StallReport] { of([loop]) }
+        func of(_ loops: [String]) -> [StallReport] {
+            all.withLock { $0.filter { loops.contains($0.loop ?? "") } }
+        }
         /// Waits for the first report of a loop.
         func first(of loop: String) -> StallReport? {
             for _ in 0..<200 {
@@ -50,6 +54,9 @@ final class Checks: Sendable {
     func run() async throws -> Bool {
         embeddedLoop()
         fallback()
+        twice()
+        try twoMonitors()
+        early()
         shutdown()
         try await order()
         let (count, failed) = results.withLock { $0 }
@@ -87,6 +94,94 @@ final class Checks: Sendable {
         try? group.syncShutdownGracefully()
         Thread.sleep(forTimeInterval: 0.4)
         check("its end is no stall", reports.of("polled/0").count == 1)
+    }
+
+    /// A group and its loops in any order, then without one of the watches, then without any.
+    private func twice() {
+        typealias Start = (MultiThreadedEventLoopGroup, String) -> WatchedEventLoops
+        let ofGroup: Start = { [monitor] in monitor.watch($0, as: $1) }
+        let ofLoop: Start = { [monitor] in
+            do { return try monitor.watch($0.next(), as: $1 + "/0") } catch { fatalError("\(error)") }
+        }
+        for (name, first, second, endsFirst) in [
+            ("group-loop", ofGroup, ofLoop, true), ("loop-group", ofLoop, ofGroup, false),
+            ("group-group", ofGroup, ofGroup, true), ("loop-loop", ofLoop, ofLoop, false),
+        ] {
+            let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+            let names = ["\(name)-1/0", "\(name)-2/0"]
+            let watches = [first(group, "\(name)-1"), second(group, "\(name)-2")]
+            Thread.sleep(forTimeInterval: 0.5)
+            let isQuiet = reports.of(names).isEmpty
+            stall(group, 300)
+            let both = reports.of(names).map(\.loop)
+            watches[endsFirst ? 0 : 1].stop()
+            stall(group, 300)
+            Thread.sleep(forTimeInterval: 0.3)
+            let one = reports.of(names).map(\.loop)
+            watches[endsFirst ? 1 : 0].stop()
+            stall(group, 300)
+            Thread.sleep(forTimeInterval: 0.3)
+            let left = endsFirst ? names[1] : names[0]
+            check("\(name): idle is no stall", isQuiet)
+            check("\(name): one report a stall", both == [names[1]] && one == [names[1], left])
+            check("\(name): none after both ended", reports.of(names).count == 2)
+            try? group.syncShutdownGracefully()
+        }
+    }
+
+    /// Stalls a group's loop, and waits until that is over.
+    private func stall(_ group: MultiThreadedEventLoopGroup, _ milliseconds: Int) {
+        try? group.next().submit { stallInScheduledTask(milliseconds) }.wait()
+        Thread.sleep(forTimeInterval: 0.2)
+    }
+
+    /// A library has a monitor of its own.
+    private func twoMonitors() throws {
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let path = NSTemporaryDirectory() + "truth-nio-\(getpid())-other.sqlite"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let others = Received()
+        let other = try StallMonitor.start(
+            .init(app: "library", version: "1", store: path, threshold: .milliseconds(100)))
+        other.onStall { others.add($0) }
+        other.watch(group, as: "other")
+        monitor.watch(group, as: "shared")
+        Thread.sleep(forTimeInterval: 0.5)
+        stall(group, 300)
+        other.stop()
+        Thread.sleep(forTimeInterval: 0.3)
+        stall(group, 300)
+        Thread.sleep(forTimeInterval: 0.3)
+        check(
+            "two monitors: each has one report of a stall, while it runs",
+            others.of("other/0").count == 1 && reports.of("shared/0").count == 2)
+        try? group.syncShutdownGracefully()
+    }
+
+    /// Blocks at any moment after `watch`, and loops that are busy for their first 150 ms.
+    private func early() {
+        var found = 0
+        for round in 0...20 {
+            let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+            let name = "early-\(round)"
+            monitor.watch(group, as: name)
+            Thread.sleep(forTimeInterval: Double(round) / 100)
+            stall(group, 140)
+            if reports.first(of: name + "/0")?.mode == "waits" { found += 1 }
+            try? group.syncShutdownGracefully()
+        }
+        check("a block right after watch is found: \(found) of 21", found == 21)
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let loop = group.next()
+        loop.execute { [self] in
+            monitor.watch(group, as: "busy")
+            stallInScheduledTask(150)
+        }
+        Thread.sleep(forTimeInterval: 1)
+        stall(group, 150)
+        let modes = reports.of("busy/0").map(\.mode)
+        check("a loop that is busy at first is watched by its waits", modes == ["waits", "waits"])
+        try? group.syncShutdownGracefully()
     }
 
     private func shutdown() {

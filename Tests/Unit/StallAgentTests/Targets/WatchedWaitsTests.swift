@@ -57,6 +57,26 @@ import Testing
         }
     }
 
+    @Test func `a loop that is watched twice is watched once, until both watches have ended`()
+        throws
+    {
+        let played = try play(["twice", "twice-in-time", "two-monitors"])
+        for (scenario, name, waits) in [
+            ("twice", "again", "waits 3 of 6"), ("twice-in-time", "loop", "waits 5 of 6"),
+            ("two-monitors", "loop", "waits 5 of 5"),
+        ] {
+            let (output, reports) = try #require(played[scenario])
+            #expect(output == "\(waits)\ndone\n", "\(scenario)")
+            let count = scenario == "two-monitors" ? 2 : 1
+            try #require(reports.count == count, "\(scenario): \(reports)")
+            for report in reports {
+                #expect(report.loop == name && report.verdict == .stalled, "\(scenario)")
+                let functions = report.samples.flatMap(\.frames).compactMap(\.function)
+                #expect(functions.contains("plannedStall()"), "\(scenario)")
+            }
+        }
+    }
+
     @Test(arguments: ["", "-static", "-fsanitize=address", "-fsanitize=thread"])
     func `waits are observed and cancelled however the program is built`(option: String) throws {
         try withTemporaryDirectory { directory in
@@ -67,7 +87,8 @@ import Testing
             }
             let selected = "selected 0 0 22\n"
             let cancelled = option == "-fsanitize=thread" ? "" : "cancelled 1, then 0\n"
-            #expect(output == waits.joined() + selected + cancelled + "0000 read\n")
+            let twice = "twice 1 3, then 0\nagain 0 0\n"
+            #expect(output == waits.joined() + selected + twice + cancelled + "0000 read\n")
             #expect(status == 0, "\(errors)")
         }
     }
