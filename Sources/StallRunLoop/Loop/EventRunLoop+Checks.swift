@@ -16,6 +16,13 @@ extension EventRunLoop {
         return false
     }
 
+    /// Runs `body` with its lock held, which nothing does that an app can see.
+    package func whileLocked(_ body: () -> Void) {
+        lock.lock()
+        defer { lock.unlock() }
+        body()
+    }
+
     /// Whether it has Dispatch's descriptor of the main queue.
     package var servesMainQueue: Bool { mainQueueDescriptor >= 0 }
 

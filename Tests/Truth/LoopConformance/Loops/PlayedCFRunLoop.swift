@@ -1,7 +1,8 @@
 internal import CoreFoundation
 internal import Foundation
 
-/// Runs scenarios on the CFRunLoop of the toolchain's Foundation: the oracle.
+/// Runs scenarios on the CFRunLoop of the toolchain's Foundation: the oracle. How many of its handlers are let go of is
+/// counted by a ``Probe`` with each.
 package final class PlayedCFRunLoop: PlayedLoop {
     private let loop: CFRunLoop
 
@@ -18,6 +19,7 @@ package final class PlayedCFRunLoop: PlayedLoop {
     fileprivate final class Source: PlayedSource {
         var source: CFRunLoopSource!
         let handler: () -> Void
+        private let probe = Probe(Probe.real)
         let scheduling: ((Bool, String) -> Void)?
         let descriptor: CInt
         init(
@@ -54,8 +56,8 @@ package final class PlayedCFRunLoop: PlayedLoop {
     ) -> any PlayedItem {
         let played = Observer()
         played.observer = CFRunLoopObserverCreateWithHandler(nil, activities, repeats, order) {
-            _, activity in
-            handler(played, UInt(activity.rawValue))
+            [probe = Probe(Probe.real)] _, activity in
+            withExtendedLifetime(probe) { handler(played, UInt(activity.rawValue)) }
         }
         return played
     }
@@ -99,7 +101,7 @@ package final class PlayedCFRunLoop: PlayedLoop {
         let played = Timer()
         played.timer = CFRunLoopTimerCreateWithHandler(
             nil, CFAbsoluteTimeGetCurrent() + seconds, interval, 0, 0
-        ) { _ in handler(played) }
+        ) { [probe = Probe(Probe.real)] _ in withExtendedLifetime(probe) { handler(played) } }
         return played
     }
 
@@ -132,7 +134,8 @@ package final class PlayedCFRunLoop: PlayedLoop {
 
     package func addCommonMode(_ mode: String) { CFRunLoopAddCommonMode(loop, cfMode(mode)) }
 
-    package func perform(_ modes: [String], _ block: @escaping () -> Void) {
+    package func perform(_ modes: [String], _ perform: @escaping () -> Void) {
+        let block = { [probe = Probe(Probe.real)] in withExtendedLifetime(probe) { perform() } }
         if modes.count == 1 {
             CFRunLoopPerformBlock(loop, cfMode(modes[0]), block)
         } else {

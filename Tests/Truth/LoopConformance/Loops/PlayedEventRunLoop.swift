@@ -2,16 +2,26 @@ internal import Glibc
 internal import StallModel
 internal import StallRunLoop
 
-/// Runs scenarios on EventRunLoop.
+/// Runs scenarios on EventRunLoop. Whatever it is given is kept together with a ``Probe``, which touches the loop when it is
+/// let go of.
 package final class PlayedEventRunLoop: PlayedLoop {
     private let loop: EventRunLoop
 
     private init(_ loop: EventRunLoop) { self.loop = loop }
 
+    /// Whether a probe is let go of under the lock, and another one never, so that the counts can be seen to fail.
+    package nonisolated(unsafe) static var isSabotaged = false
+
+    /// A handler with what it holds.
+    private func kept<Handler>(_ handler: Handler) -> Unchecked<(handler: Handler, probe: Probe)> {
+        Unchecked((handler, Probe(loop)))
+    }
+
     package static var current: any PlayedLoop { PlayedEventRunLoop(.current) }
 
     private final class Observer: PlayedItem {
-        var observer: LoopObserver!
+        let observer: LoopObserver
+        init(_ observer: LoopObserver) { self.observer = observer }
         var isValid: Bool { observer.isValid }
         func invalidate() { observer.invalidate() }
     }
@@ -36,7 +46,8 @@ package final class PlayedEventRunLoop: PlayedLoop {
     }
 
     private final class Timer: PlayedTimer {
-        var timer: LoopTimer!
+        let timer: LoopTimer
+        init(_ timer: LoopTimer) { self.timer = timer }
         var isValid: Bool { timer.isValid }
         var interval: Double { timer.interval.map { $0 / .seconds(1) } ?? 0 }
         var tolerance: Double {
@@ -53,47 +64,46 @@ package final class PlayedEventRunLoop: PlayedLoop {
         _ activities: UInt, repeats: Bool, order: Int,
         _ handler: @escaping (any PlayedItem, UInt) -> Void
     ) -> any PlayedItem {
-        let played = Observer()
-        let call = Unchecked((played, handler))
-        played.observer = LoopObserver(
-            activities: LoopActivity(rawValue: activities), repeats: repeats, order: order
-        ) { _, activity in call.value.1(call.value.0, activity.rawValue) }
-        return played
+        let call = kept(handler)
+        return Observer(
+            LoopObserver(
+                activities: LoopActivity(rawValue: activities), repeats: repeats, order: order
+            ) { observer, activity in call.value.handler(Observer(observer), activity.rawValue) })
     }
 
     package func source(
         order: Int, scheduling: ((Bool, String) -> Void)?, _ handler: @escaping () -> Void
     ) -> any PlayedSource {
-        let call = Unchecked(handler)
+        let call = kept(handler)
         let trace = scheduling.map { Unchecked($0) }
         return Source(
             LoopSource(
                 order: order, onSchedule: { trace?.value(true, $1.rawValue) },
                 onCancel: { trace?.value(false, $1.rawValue) }
-            ) { _ in call.value() })
+            ) { _ in call.value.handler() })
     }
 
     package func descriptor(
         _ descriptor: CInt, takes: Bool, _ handler: @escaping () -> Void
     ) -> any PlayedSource {
-        let call = Unchecked(handler)
+        let call = kept(handler)
         return Descriptor(
             DescriptorSource(descriptor: descriptor) { source, _ in
                 var count: UInt64 = 0
                 if takes { _ = read(source.descriptor, &count, 8) }
-                call.value()
+                call.value.handler()
             })
     }
 
     package func timer(
         in seconds: Double, every interval: Double, _ handler: @escaping (any PlayedTimer) -> Void
     ) -> any PlayedTimer {
-        let played = Timer()
-        let call = Unchecked((played, handler))
-        played.timer = LoopTimer(
-            at: monotonicNow() + .seconds(seconds), every: interval > 0 ? .seconds(interval) : nil
-        ) { _ in call.value.1(call.value.0) }
-        return played
+        let call = kept(handler)
+        return Timer(
+            LoopTimer(
+                at: monotonicNow() + .seconds(seconds),
+                every: interval > 0 ? .seconds(interval) : nil
+            ) { timer in call.value.handler(Timer(timer)) })
     }
 
     package func add(_ item: any PlayedItem, _ mode: String) {
@@ -129,8 +139,12 @@ package final class PlayedEventRunLoop: PlayedLoop {
     package func addCommonMode(_ mode: String) { loop.addCommonMode(LoopMode(mode)) }
 
     package func perform(_ modes: [String], _ block: @escaping () -> Void) {
-        let call = Unchecked(block)
-        loop.perform(inModes: modes.map { LoopMode($0) }) { call.value() }
+        let call = kept(block)
+        loop.perform(inModes: modes.map { LoopMode($0) }) { call.value.handler() }
+        if Self.isSabotaged {
+            Self.isSabotaged = false
+            Probe.sabotage(loop)
+        }
     }
 
     package func run(_ mode: String, _ seconds: Double, returnAfterSourceHandled: Bool) -> Int {

@@ -48,5 +48,11 @@ package final class Probe: Sendable {
         census.add()
     }
 
+    /// Lets go of a probe while the loop's lock is held, and keeps another one for ever.
+    static func sabotage(_ loop: EventRunLoop) {
+        loop.whileLocked { _ = Probe(loop) }
+        _ = Unmanaged.passRetained(Probe(loop))
+    }
+
     deinit { census.remove(underLock: !touch()) }
 }

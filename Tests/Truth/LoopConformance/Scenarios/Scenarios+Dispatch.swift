@@ -84,9 +84,11 @@ extension Scenario {
         let inner = Unchecked(Box<Stage?>(nil))
         queue.async {
             inner.value.value = Stage(type.value.current, scale: stage.seconds(1000))
-            inner.value.value!.keep()
+            let keep = inner.value.value!.keep()
             started.signal()
             inner.value.value!.run(120)
+            // The queue's thread lives on, and its loop with it.
+            keep.invalidate()
             done.signal()
         }
         started.wait()

@@ -108,6 +108,8 @@ extension Scenario {
             source.signal()
             source.signal()
             stage.run(50)
+            // Its handler holds it.
+            source.invalidate()
         },
         Scenario("S9", "schedule and cancel: twice, remove, common, new common mode, invalidate") {
             stage in
