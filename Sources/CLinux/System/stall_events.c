@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/inotify.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -52,4 +53,51 @@ int stall_process_wait(pid_t pid, int *status) {
     if (ended != pid) return -1;
     *status = WIFEXITED(raw) ? WEXITSTATUS(raw) : WTERMSIG(raw);
     return WIFEXITED(raw) ? 0 : 1;
+}
+
+// The kernel's bits and ours.
+static const struct { uint32_t kernel, ours; } file_events[] = {
+    {IN_CREATE | IN_MOVED_TO, STALL_FILE_CREATED},
+    {IN_DELETE | IN_MOVED_FROM, STALL_FILE_DELETED},
+    {IN_CLOSE_WRITE, STALL_FILE_WRITTEN},
+    {IN_MODIFY, STALL_FILE_MODIFIED},
+    {IN_ATTRIB, STALL_FILE_ATTRIBUTES},
+    {IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT | IN_IGNORED, STALL_FILE_GONE},
+    {IN_Q_OVERFLOW, STALL_FILE_LOST},
+};
+enum { FILE_EVENT_COUNT = sizeof file_events / sizeof file_events[0] };
+
+int stall_watch_descriptor(const char *path, uint32_t events, const char **call) {
+    uint32_t mask = IN_DELETE_SELF | IN_MOVE_SELF;
+    for (int i = 0; i < FILE_EVENT_COUNT; i++)
+        if (events & file_events[i].ours) mask |= file_events[i].kernel & IN_ALL_EVENTS;
+    *call = "inotify_init1";
+    const int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (fd < 0) return -1;
+    *call = "inotify_add_watch";
+    if (inotify_add_watch(fd, path, mask) >= 0) return fd;
+    const int kept = errno;
+    close(fd);
+    errno = kept;
+    return -1;
+}
+
+size_t stall_watch_read(int fd, void *buffer, size_t capacity) {
+    ssize_t size;
+    do size = read(fd, buffer, capacity);
+    while (size < 0 && errno == EINTR);
+    return size < 0 ? 0 : (size_t)size;
+}
+
+bool stall_watch_next(
+    const void *buffer, size_t size, size_t *offset, uint32_t *events, const char **name) {
+    if (*offset > size || size - *offset < sizeof(struct inotify_event)) return false;
+    const struct inotify_event *event = (const void *)((const char *)buffer + *offset);
+    if (size - *offset - sizeof *event < event->len) return false;
+    *offset += sizeof *event + event->len;
+    *events = 0;
+    for (int i = 0; i < FILE_EVENT_COUNT; i++)
+        if (event->mask & file_events[i].kernel) *events |= file_events[i].ours;
+    *name = event->len > 0 ? event->name : "";
+    return true;
 }

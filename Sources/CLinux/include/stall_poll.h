@@ -9,6 +9,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -98,3 +99,6 @@ void stall_main_queue_drain(void);
 
 /// Names the calling thread, for debuggers and `top -H`; Linux stores 15 bytes.
 static inline void stall_name_this_thread(const char *_Nonnull name) { prctl(PR_SET_NAME, name); }
+
+/// Sets the nice value of the calling thread; on Linux each thread has one. -1 with errno.
+static inline int stall_set_nice(int nice) { return setpriority(PRIO_PROCESS, 0, nice); }

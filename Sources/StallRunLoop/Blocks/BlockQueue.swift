@@ -85,10 +85,12 @@ final class BlockQueue: @unchecked Sendable {
         kept?.mayHoldBlock(for: mode, isCommon: isCommon) ?? false
     }
 
-    /// Takes everything that was posted so far. The loop's thread, with the lock held.
-    func takeAll() -> Batch {
+    /// Takes everything that was posted so far, or the first `limit` of it. The loop's thread, with the lock held.
+    func takeAll(limit: Int = .max) -> Batch {
         drains += 1
-        let (first, end, earlier) = (begin, endNow(), kept.take())
+        var end = endNow()
+        if limit != .max { end = begin.advanced(by: limit, upTo: end) }
+        let (first, earlier) = (begin, kept.take())
         begin = end
         return Batch(
             kept: earlier, position: first, end: end, drain: drains, isPastKept: earlier == nil)
@@ -302,6 +304,16 @@ struct BlockPosition: Equatable {
     /// The position behind this one, in the next segment after the last slot.
     var next: BlockPosition {
         isLast ? BlockPosition(startOf: segment.next) : BlockPosition(word: word + 1)
+    }
+
+    /// The position so many blocks later, or `end` if that comes first.
+    func advanced(by count: Int, upTo end: BlockPosition) -> BlockPosition {
+        var position = self
+        for _ in 0..<count {
+            if position == end { break }
+            position = position.next
+        }
+        return position
     }
 
     /// Every claim that comes too late counts on, and must not count into the address.

@@ -59,6 +59,8 @@ public final class DescriptorSource: @unchecked Sendable {
     @exclusivity(unchecked) private var callCount = 0
     private let tellsCancel: Bool
     let validity = Atomic<Bool>(true)
+    /// Whether the app has named it; see ``ItemLabels``.
+    let isLabelled = Atomic<Bool>(false)
     /// Where it is, one place a mode.
     let places = Locked(ItemPlaces())
 
@@ -94,7 +96,10 @@ public final class DescriptorSource: @unchecked Sendable {
         self.handler = handler
     }
 
-    deinit { onCancel?(descriptor) }
+    deinit {
+        if isLabelled.load(ordering: .relaxed) { ItemLabels.set(nil, of: self) }
+        onCancel?(descriptor)
+    }
 
     /// False once it was invalidated.
     public var isValid: Bool { validity.load(ordering: .acquiring) }

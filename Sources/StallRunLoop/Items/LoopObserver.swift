@@ -25,6 +25,8 @@ public final class LoopObserver: @unchecked Sendable {
     /// Its handler is running. Changed by the thread that runs it, also when the handler has moved it to another
     /// thread's loop.
     let firing = Atomic<Bool>(false)
+    /// Whether the app has named it; see ``ItemLabels``.
+    let isLabelled = Atomic<Bool>(false)
     var isFiring: Bool { firing.load(ordering: .relaxed) }
 
     /// Makes an observer; add it with ``EventRunLoop/add(_:toMode:)-(LoopObserver,_)``.
@@ -36,6 +38,10 @@ public final class LoopObserver: @unchecked Sendable {
         self.repeats = repeats
         self.order = order
         self.handler = handler
+    }
+
+    deinit {
+        if isLabelled.load(ordering: .relaxed) { ItemLabels.set(nil, of: self) }
     }
 
     /// False once it was invalidated, or, when it does not repeat, was called.

@@ -20,6 +20,8 @@ public final class LoopSource: @unchecked Sendable {
     /// Whether somebody wants to know to which modes it is added.
     let tellsSchedule: Bool
     let validity = Atomic<Bool>(true)
+    /// Whether the app has named it; see ``ItemLabels``.
+    let isLabelled = Atomic<Bool>(false)
     /// 0: not signalled; otherwise the position of its signal among all signals of the process.
     let signalTicket = Atomic<UInt64>(0)
     /// Where it is, one place a mode.
@@ -44,6 +46,10 @@ public final class LoopSource: @unchecked Sendable {
         self.onCancel = onCancel
         tellsSchedule = onSchedule != nil
         self.handler = handler
+    }
+
+    deinit {
+        if isLabelled.load(ordering: .relaxed) { ItemLabels.set(nil, of: self) }
     }
 
     /// False once it was invalidated.

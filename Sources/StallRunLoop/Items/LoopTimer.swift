@@ -2,6 +2,7 @@
 
 public import StallModel
 internal import CLinux
+internal import Synchronization
 
 /// Calls a handler on a loop's thread at an instant, and then at every interval if it repeats.
 ///
@@ -23,6 +24,8 @@ public final class LoopTimer: @unchecked Sendable {
     @exclusivity(unchecked) var deadline: UInt64
     /// Its handler is running; guarded by its loop's lock.
     @exclusivity(unchecked) var isFiring = false
+    /// Whether the app has named it; see ``ItemLabels``.
+    let isLabelled = Atomic<Bool>(false)
     /// Guarded like `deadline`.
     @exclusivity(unchecked) var toleranceNanoseconds: UInt64 = 0
     /// 0 for a timer that is called once.
@@ -58,6 +61,10 @@ public final class LoopTimer: @unchecked Sendable {
         intervalNanoseconds = repeating.map { UInt64(max(1, $0.nanoseconds)) } ?? 0
         deadline = Self.notBeforeNow(instant)
         self.toleranceNanoseconds = clamped(tolerance)
+    }
+
+    deinit {
+        if isLabelled.load(ordering: .relaxed) { ItemLabels.set(nil, of: self) }
     }
 
     /// False once it was invalidated, or, when it does not repeat, was called.

@@ -61,7 +61,8 @@ extension EventRunLoop {
     }
 
     @inline(never) private func runBlocks(in items: ModeItems) {
-        var batch = blocks.takeAll()
+        let limit = mostBlocksPerPass.load(ordering: .relaxed)
+        var batch = blocks.takeAll(limit: limit)
         drainDepth += 1
         lock.unlock()
         while let body = blocks.next(in: &batch, mode: items.mode, isCommon: items.isCommon) {
@@ -70,6 +71,10 @@ extension EventRunLoop {
         lock.lock()
         drainDepth -= 1
         blocks.finish(batch)
+        // The rest has its turn after timers and descriptors have had theirs.
+        if limit != .max && blocks.mayHoldBlock(for: items.mode, isCommon: items.isCommon) {
+            wake.wakeUp()
+        }
     }
 
     /// Serves the signalled sources of the mode, by order and then by the time of their signal; with `onlyOne`,

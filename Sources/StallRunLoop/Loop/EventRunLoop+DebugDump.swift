@@ -59,24 +59,29 @@ extension EventRunLoop: CustomDebugStringConvertible {
     }
 }
 
+/// The label of an item, as the dump shows it.
+private func named(_ label: String?) -> String { label.map { " \($0)" } ?? "" }
+
 extension ModeItems {
     /// The items of the mode, at most ten timers, the earliest first. With the loop's lock held.
     fileprivate func dumpLines(now: UInt64) -> [String] {
         var lines = sources.map {
-            "source, order \($0.order)\($0.isSignalled ? ", signalled" : "")"
+            "source\(named($0.label)), order \($0.order)\($0.isSignalled ? ", signalled" : "")"
         }
-        lines += descriptors.map { "descriptor \($0.descriptor), \($0.events)" }
+        lines += descriptors.map { "descriptor \($0.descriptor)\(named($0.label)), \($0.events)" }
         lines += observers.map {
-            "observer, order \($0.order), \($0.activities)\($0.repeats ? "" : ", once")"
+            "observer\(named($0.label)), order \($0.order), \($0.activities)\($0.repeats ? "" : ", once")"
                 + ($0.isValid ? "" : ", invalid")
         }
         let earliest = timers.pointee.due(at: .max)
         lines += earliest.prefix(10).map {
-            "timer, due in \(Text.duration(from: now, to: $0.deadline))\($0.dumpDetails)"
+            "timer\(named($0.label)), due in \(Text.duration(from: now, to: $0.deadline))\($0.dumpDetails)"
         }
         if earliest.count > 10 { lines.append("and \(earliest.count - 10) more timers") }
         timers.pointee.forEach { timer in
-            if timer.isFiring { lines.append("timer, firing\(timer.dumpDetails)") }
+            if timer.isFiring {
+                lines.append("timer\(named(timer.label)), firing\(timer.dumpDetails)")
+            }
         }
         if let first = earliest.first {
             let latest = timers.pointee.wakeDeadline()

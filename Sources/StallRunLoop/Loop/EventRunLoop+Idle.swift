@@ -3,17 +3,25 @@
 extension EventRunLoop {
     /// Adds a unit of work for when the loop has nothing else to do in `mode`. Units run in order, one before each
     /// sleep, so timers, sources and other modes are never late by more than one unit. While the loop runs in
-    /// another mode, such as tracking, they wait. A loop whose thread has ended drops the unit.
+    /// another mode, such as tracking, they wait.
+    ///
+    /// - Returns: false when the loop's thread has ended; the unit is dropped. True means that it was taken: a thread that
+    ///   ends later drops it.
+    @discardableResult
     public func performWhenIdle(
         inMode mode: LoopMode = .default, _ unit: sending @escaping () -> Void
-    ) {
+    ) -> Bool {
         lock.lock()
-        guard !isDead else { return lock.unlock() }
+        guard !isDead else {
+            lock.unlock()
+            return false
+        }
         idleWork[mode, default: IdleWork(mode)].append(unit)
         let observer = idleWork[mode]!.observer
         lock.unlock()
         add(observer, toMode: mode)
         wakeUp()
+        return true
     }
 
     /// Runs one unit; asks for another pass while there are more.

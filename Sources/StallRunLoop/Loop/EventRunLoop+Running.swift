@@ -126,6 +126,7 @@ extension EventRunLoop {
             watchMainQueue(in: items)
         } else {
             wake.reset()
+            if embeddedItems != nil { armForEmbedding() }
             ignoresWakeUps = true
             publish(.unknown)
             stall_beacon_publish(beacon, UInt8(STALL_LOOP_IDLE), now)

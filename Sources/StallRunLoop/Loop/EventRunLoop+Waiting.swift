@@ -25,7 +25,7 @@ extension EventRunLoop {
         let isTimerDue = items.timers.pointee.earliest <= now
         // Timers and descriptors take turns when both are always ready.
         if isTimerDue && !(servedTimersLast && items.needsPolling) { return .timers }
-        guard items.needsPolling, let event = ask(items, forEver: false) else {
+        guard items.needsPolling || wake.isEmbedded, let event = ask(items, forEver: false) else {
             return isTimerDue ? .timers : .none
         }
         return event
@@ -63,7 +63,7 @@ extension EventRunLoop {
     }
 
     /// Sets the timer descriptor, unless it is set to that instant already.
-    private func arm(_ deadline: UInt64) {
+    func arm(_ deadline: UInt64) {
         guard deadline != armedDeadline else { return }
         armedDeadline = deadline
         _ = stall_timerfd_arm(

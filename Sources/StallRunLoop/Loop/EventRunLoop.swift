@@ -39,6 +39,14 @@ public final class EventRunLoop: @unchecked Sendable {
     }
     let deliversBatches = Atomic<Bool>(false)
 
+    /// How many blocks the loop runs in one pass, at least 1; the others wait for the next one, which comes after what is due or
+    /// ready by then. Without a limit, as in CFRunLoop, a flood of blocks delays everything else. Any thread may set it.
+    public var blocksPerPass: Int {
+        get { mostBlocksPerPass.load(ordering: .relaxed) }
+        set { mostBlocksPerPass.store(max(1, newValue), ordering: .relaxed) }
+    }
+    let mostBlocksPerPass = Atomic<Int>(.max)
+
     /// What the loop publishes for a watchdog. Lives at least as long as the loop; retain it to keep it longer.
     package let beacon: UnsafeMutablePointer<stall_beacon>
 
@@ -75,6 +83,8 @@ public final class EventRunLoop: @unchecked Sendable {
     @exclusivity(unchecked) var commonDescriptors = ItemList<DescriptorSource>()
     var idleWork: [LoopMode: IdleWork] = [:]
     @exclusivity(unchecked) var isDead = false
+    /// The mode that a loop of another kind waits for.
+    @exclusivity(unchecked) var embeddedItems: ModeItems?
     /// The innermost run: its mode, and whether `stop()` was called for it.
     @exclusivity(unchecked) var running: ModeItems?
     @exclusivity(unchecked) var isStopRequested = false
@@ -204,6 +214,7 @@ public final class EventRunLoop: @unchecked Sendable {
         (commonObservers, commonTimers) = (ItemList(), ItemList())
         (commonSources, commonDescriptors) = (ItemList(), ItemList())
         (modes, modesByName, commonModeItems, idleWork) = ([], [:], [], [:])
+        embeddedItems = nil
         lock.unlock()
         for (source, mode) in cancelled { source.wasCancelled(in: self, mode) }
         withExtendedLifetime((contents, idle)) { dropBlocks() }

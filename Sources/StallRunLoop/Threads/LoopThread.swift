@@ -29,12 +29,42 @@ public final class LoopThread: Sendable {
     ///
     /// - Parameter name: What debuggers and `top -H` show; cut to 15 bytes, which is all that Linux keeps.
     /// - Throws: ``LoopError/system(call:errno:)`` when the system has no thread to give, or no descriptors for its loop.
-    public init(name: String = "loop") throws(LoopError) {
-        body = ThreadBody(name: name)
+    public convenience init(name: String = "loop") throws(LoopError) {
+        try self.init(ThreadBody(name: name, nice: nil), stackSize: nil)
+    }
+
+    /// Starts the thread with a stack and a priority of its own.
+    ///
+    /// - Parameters:
+    ///   - name: What debuggers and `top -H` show; cut to 15 bytes, which is all that Linux keeps.
+    ///   - stackSize: In bytes, rounded up to whole pages; nil for the system's default, mostly 8 MB.
+    ///   - nice: The thread's nice value, from -20 (first) to 19 (last); nil for that of the calling thread.
+    /// - Throws: ``LoopError/system(call:errno:)``: `EINVAL` from `pthread_attr_setstacksize` for a stack that is too small, `EACCES`
+    ///   from `setpriority` for a nice value below the caller's without the right to it; and what ``init(name:)`` throws.
+    public convenience init(name: String = "loop", stackSize: Int?, nice: Int? = nil)
+        throws(LoopError)
+    {
+        try self.init(ThreadBody(name: name, nice: nice), stackSize: stackSize)
+    }
+
+    private init(_ body: ThreadBody, stackSize: Int?) throws(LoopError) {
+        self.body = body
+        var attributes = pthread_attr_t()
+        pthread_attr_init(&attributes)
+        defer { pthread_attr_destroy(&attributes) }
+        if let stackSize {
+            let page = Int(sysconf(CInt(_SC_PAGESIZE)))
+            let (rounded, overflow) = max(0, stackSize).addingReportingOverflow(page - 1)
+            let error =
+                overflow ? EINVAL : pthread_attr_setstacksize(&attributes, rounded / page * page)
+            guard error == 0 else {
+                throw .system(call: "pthread_attr_setstacksize", errno: error)
+            }
+        }
         let argument = Unmanaged.passRetained(body)
         var thread = pthread_t()
         let error = pthread_create(
-            &thread, nil,
+            &thread, &attributes,
             {
                 Unmanaged<ThreadBody>.fromOpaque($0!).takeRetainedValue().run()
                 return nil
@@ -134,15 +164,22 @@ private final class ThreadBody: @unchecked Sendable {
     private(set) var failure: LoopError?
 
     private let name: String
+    private let nice: Int?
     /// Touched by the thread alone.
     private var isFinished = false
 
-    init(name: String) { self.name = name }
+    init(name: String, nice: Int?) {
+        self.name = name
+        self.nice = nice
+    }
 
     func run() {
         stall_name_this_thread(name)
         let loop: EventRunLoop
         do throws(LoopError) {
+            if let nice, stall_set_nice(CInt(clamping: nice)) != 0 {
+                throw .system(call: "setpriority", errno: errno)
+            }
             loop = try EventRunLoop.makeCurrent()
         } catch {
             failure = error

@@ -19,6 +19,8 @@ struct WakeSignal: ~Copyable {
     private static let woken: UInt32 = 1
     private static let stopping: UInt32 = 2
     private static let sleeping: UInt32 = 4
+    /// Another loop sleeps for this one: see EventRunLoop+Embedding.swift.
+    private static let embedded: UInt32 = 8
 
     /// Edge-triggered in every poller of the loop and never read: each write is a new edge. -1 when the process had
     /// none left: then the loop looks at the word every few milliseconds.
@@ -50,7 +52,7 @@ struct WakeSignal: ~Copyable {
             let (done, now) = state.weakCompareExchange(
                 expected: current, desired: current | mark, ordering: .acquiringAndReleasing)
             if done {
-                if current & Self.sleeping != 0 { write() }
+                if current & (Self.sleeping | Self.embedded) != 0 { write() }
                 return
             }
             current = now
@@ -67,8 +69,18 @@ struct WakeSignal: ~Copyable {
 
     /// Makes a sleeping loop look at its timers again. It does not count as a wake-up.
     func nudge() {
-        if state.load(ordering: .acquiring) & Self.sleeping != 0 { write() }
+        if state.load(ordering: .acquiring) & (Self.sleeping | Self.embedded) != 0 { write() }
     }
+
+    /// From now on each wake-up is written, also while the loop does not run; one that came before is written now.
+    func embed() {
+        guard !isEmbedded else { return }
+        state.bitwiseOr(Self.embedded, ordering: .sequentiallyConsistent)
+        dropMarks()
+        write()
+    }
+
+    var isEmbedded: Bool { state.load(ordering: .relaxed) & Self.embedded != 0 }
 
     var isSleeping: Bool { state.load(ordering: .acquiring) & Self.sleeping != 0 }
 
@@ -107,7 +119,7 @@ struct WakeSignal: ~Copyable {
     }
 
     /// The outermost run ends.
-    func reset() { state.store(0, ordering: .releasing) }
+    func reset() { state.bitwiseAnd(Self.embedded, ordering: .releasing) }
 
     /// A nested run ends. Its stop is over; the outer one is woken if `isWoken`.
     func restore(isWoken: Bool) {

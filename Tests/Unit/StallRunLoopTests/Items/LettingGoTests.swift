@@ -104,7 +104,157 @@ import Testing
         Way(testDescription: "idle unit") { loop, probe, _ in
             loop.performWhenIdle { _ = probe }
         },
+        Way(testDescription: "posted work") { loop, probe, _ in
+            loop.post(LoopWork { _ = probe })
+        },
+        Way(testDescription: "idle work") { loop, probe, _ in
+            loop.performWhenIdle(LoopWork { _ = probe })
+        },
     ]
+
+    /// What hands over work, by whether it was taken; and how it is taken back.
+    struct Handover: CustomTestStringConvertible, Sendable {
+        let testDescription: String
+        let isTaken: @Sendable (EventRunLoop, @escaping @Sendable () -> Void) -> Bool
+        let cancelled: @Sendable (EventRunLoop, @escaping @Sendable () -> Void) -> Void
+    }
+
+    static let handovers: [Handover] = [
+        Handover(testDescription: "perform") {
+            $0.perform($1)
+        } cancelled: { loop, body in
+            let work = LoopWork(body)
+            loop.perform(work)
+            work.cancel()
+        },
+        Handover(testDescription: "perform in modes") {
+            $0.perform(inModes: ["m", .default], $1)
+        } cancelled: { loop, body in
+            let work = LoopWork(body)
+            loop.perform(inMode: "m", work)
+            loop.post(work)
+            work.cancel()
+        },
+        Handover(testDescription: "post") {
+            $0.post($1)
+        } cancelled: { loop, body in
+            let work = LoopWork(body)
+            loop.post(work)
+            work.cancel()
+        },
+        Handover(testDescription: "work") {
+            $0.post(LoopWork($1))
+        } cancelled: { loop, body in
+            let work = LoopWork(body)
+            loop.post(work)
+            #expect(work.isWaiting && work.cancel() && !work.cancel() && !work.isWaiting)
+        },
+        Handover(testDescription: "idle unit") {
+            $0.performWhenIdle($1)
+        } cancelled: { loop, body in
+            let work = LoopWork(body)
+            loop.performWhenIdle(work)
+            work.cancel()
+        },
+        Handover(testDescription: "delayed block") {
+            $0.perform(after: .zero, $1).isValid
+        } cancelled: {
+            $0.perform(after: .zero, $1).invalidate()
+        },
+        Handover(testDescription: "timer") {
+            $0.add(LoopTimer(after: .zero, handler: Self.call($1)), toMode: .default)
+        } cancelled: { loop, body in
+            let timer = LoopTimer(after: .zero, every: .seconds(1), handler: Self.call(body))
+            loop.add(timer, toMode: .default)
+            timer.invalidate()
+        },
+        Handover(testDescription: "source") { loop, body in
+            let source = LoopSource { source in
+                source.invalidate()
+                body()
+            }
+            source.signal()
+            return loop.add(source, toMode: .default)
+        } cancelled: { loop, body in
+            let source = LoopSource { _ in body() }
+            loop.add(source, toMode: .default)
+            source.signal()
+            source.invalidate()
+        },
+        Handover(testDescription: "message") { loop, body in
+            let channel = LoopChannel<@Sendable () -> Void>(to: loop, capacity: 1) { $0() }
+            let isTaken = channel.send(body)
+            loop.perform(inMode: "kept") { _ = channel }
+            return isTaken
+        } cancelled: { loop, body in
+            let channel = LoopChannel<@Sendable () -> Void>(to: loop, capacity: 1) { $0() }
+            channel.send(body)
+            channel.close()
+        },
+    ]
+
+    private static func call(_ body: @escaping @Sendable () -> Void)
+        -> @Sendable (LoopTimer) -> Void
+    {
+        { _ in body() }
+    }
+
+    @Test(arguments: handovers)
+    func `work is refused by a dead loop, run once by a living one, and can be taken back`(
+        way: Handover
+    ) {
+        let census = Probe.Census()
+        nonisolated(unsafe) var calls = 0
+        nonisolated(unsafe) var dead: EventRunLoop!
+        onFreshThread {
+            let loop = EventRunLoop.current
+            dead = loop
+            let keep = LoopSource { _ in }
+            loop.add(keep, toMode: .default)
+            do {
+                let probe = Probe(loop, census)
+                #expect(way.isTaken(loop) { withExtendedLifetime(probe) { calls += 1 } })
+            }
+            loop.run(for: .milliseconds(2))
+            #expect(calls == 1)
+            #expect(census.alive == 0)
+            do {
+                let probe = Probe(loop, census)
+                way.cancelled(loop) { withExtendedLifetime(probe) { calls += 1 } }
+            }
+            #expect(census.alive == 0, "what was taken back is let go of at once")
+            loop.run(for: .milliseconds(2))
+            #expect(calls == 1)
+            keep.invalidate()
+        }
+        do {
+            let probe = Probe(dead, census)
+            #expect(!way.isTaken(dead) { withExtendedLifetime(probe) { calls += 1 } })
+        }
+        #expect(census.alive == 0)
+        #expect(census.underLock == 0)
+    }
+
+    /// A run that is nested in the second of three goes on with the third.
+    @Test func `work is done in order under nesting, each once`() {
+        for way in Self.handovers where !way.testDescription.hasPrefix("idle") {
+            onFreshThread {
+                let loop = EventRunLoop.current
+                let keep = LoopSource { _ in }
+                loop.add(keep, toMode: .default)
+                nonisolated(unsafe) var log: [Int] = []
+                for number in 1...3 {
+                    _ = way.isTaken(loop) {
+                        log.append(number)
+                        if number == 2 { loop.run(for: .zero) }
+                    }
+                }
+                loop.run(for: .milliseconds(2))
+                #expect(log == [1, 2, 3], "\(way.testDescription)")
+                keep.invalidate()
+            }
+        }
+    }
 
     @Test(arguments: [false, true])
     func `an item that its own handler ends lets go of its owner`(withoutDescriptors: Bool) {

@@ -118,6 +118,45 @@ import Testing
         }
     }
 
+    @Test func `the dump calls items by their labels`() throws {
+        try onFreshThreadThrowing {
+            let loop = EventRunLoop.current
+            let number = stall_eventfd_create()
+            defer { stall_descriptor_close(number) }
+            let timer = LoopTimer(after: .seconds(1_000)) { _ in }
+            let source = LoopSource { _ in }
+            let observer = LoopObserver(activities: .exit) { _, _ in }
+            let descriptor = DescriptorSource(descriptor: number) { _, _ in }
+            timer.label = "heartbeat"
+            source.label = "inbox"
+            observer.label = "autosave"
+            descriptor.label = "socket to the server"
+            loop.add(timer, toMode: "m")
+            loop.add(source, toMode: "m")
+            loop.add(observer, toMode: "m")
+            try loop.add(descriptor, toMode: "m")
+            let dump = loop.debugDescription
+            for text in [
+                "timer heartbeat, due in ", "source inbox, order 0",
+                "observer autosave, order 0, exit",
+                "descriptor \(number) socket to the server, readable",
+            ] { #expect(dump.contains(text), "\(text)") }
+            timer.label = nil
+            #expect(timer.label == nil && source.label == "inbox")
+            #expect(loop.debugDescription.contains("timer, due in "))
+        }
+    }
+
+    /// Another object may get the memory of a labelled one.
+    @Test func `a label goes with its item`() {
+        for number in 0..<100 {
+            let timer = LoopTimer(after: .seconds(1)) { _ in }
+            #expect(timer.label == nil)
+            timer.label = "\(number)"
+            #expect(timer.label == "\(number)")
+        }
+    }
+
     /// Descriptors, the thread and fractions of seconds differ from run to run.
     static func withoutNumbersOfTheMoment(_ dump: String) -> String {
         dump.replacing(/(thread|wake-up|timer|poller) \d+/) { "\($0.output.1) N" }

@@ -6,6 +6,33 @@ import Testing
 
 /// Goal: a loop thread runs every task it took, in order, and is gone when `stop()` returns.
 @Suite struct LoopThreadTests {
+    @Test func `it has the stack and the nice value that were asked for`() throws {
+        nonisolated(unsafe) var found: (stack: Int, nice: CInt) = (0, -1)
+        let wanted = 1_024 * 1_024 - 5
+        let thread = try LoopThread(name: "small", stackSize: wanted, nice: 7)
+        try thread.submit {
+            let attributes = UnsafeMutablePointer<pthread_attr_t>.allocate(capacity: 1)
+            defer { attributes.deallocate() }
+            // Swift's Glibc hides it.
+            typealias Attributes =
+                @convention(c) (pthread_t, UnsafeMutablePointer<pthread_attr_t>) -> CInt
+            let address = dlsym(UnsafeMutableRawPointer(bitPattern: 0), "pthread_getattr_np")
+            _ = unsafeBitCast(address, to: Attributes.self)(pthread_self(), attributes)
+            pthread_attr_getstacksize(attributes, &found.stack)
+            pthread_attr_destroy(attributes)
+            found.nice = getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0)
+        }
+        thread.stop()
+        // glibc may take a stack that an earlier thread left, of up to four times the size; the default is 8 MB.
+        #expect((wanted..<5 * wanted).contains(found.stack))
+        #expect(found.nice == max(7, found.nice))
+        for size in [0, -1, Int.max] {
+            #expect(throws: LoopError.system(call: "pthread_attr_setstacksize", errno: EINVAL)) {
+                _ = try LoopThread(stackSize: size)
+            }
+        }
+    }
+
     /// Each thread holds the last reference to the next one, and lets go of it at the same time: a wait of each for the next
     /// would never end.
     @Test(arguments: [2, 3])

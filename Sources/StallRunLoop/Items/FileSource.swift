@@ -1,0 +1,96 @@
+// Changes of a file or directory as events of a loop, by inotify(7).
+
+internal import CLinux
+internal import Glibc
+
+/// What happened to a watched file, or to a file of a watched directory.
+public struct FileEvents: OptionSet, Hashable, Sendable {
+    /// The bits.
+    public let rawValue: UInt32
+
+    /// Wraps bits.
+    public init(rawValue: UInt32) { self.rawValue = rawValue }
+
+    /// A file came into the directory: it was created there, or moved there.
+    public static let created = FileEvents(rawValue: 1)
+    /// A file left the directory: it was deleted, or moved away.
+    public static let deleted = FileEvents(rawValue: 2)
+    /// A file was closed that was open for writing: what was written is complete.
+    public static let written = FileEvents(rawValue: 4)
+    /// The contents or the length of a file changed.
+    public static let modified = FileEvents(rawValue: 8)
+    /// The owner, the permissions, the times or the number of links of a file changed.
+    public static let attributes = FileEvents(rawValue: 16)
+    /// The watched file or directory itself was deleted, moved or unmounted. Always reported, once; nothing comes after it.
+    public static let gone = FileEvents(rawValue: 32)
+    /// The kernel has dropped events, because too many came at once: look at the whole directory. Always reported.
+    public static let lost = FileEvents(rawValue: 64)
+    /// Everything but `modified`, which comes with every write.
+    public static let changes: FileEvents = [.created, .deleted, .written, .attributes]
+}
+
+/// Calls a handler on a loop's thread when a file, or a file of a directory, has changed.
+///
+///     let inbox = try FileSource(path: "/var/spool/app") { events, name in
+///         if events.contains(.written), let name { read(name) }
+///     }
+///     try loop.add(inbox, toMode: .default)
+///
+/// A directory is watched without its subdirectories. Takes one descriptor.
+///
+/// **Thread safety:** any thread may invalidate; the handler runs on the loop's thread.
+public final class FileSource: Sendable {
+    /// What is watched.
+    public let path: String
+    let source: DescriptorSource
+
+    /// Starts watching; what happens before the source is added to a loop is kept by the kernel, up to its limit.
+    ///
+    /// - Parameters:
+    ///   - path: A file or directory that exists.
+    ///   - events: What to call the handler for.
+    ///   - handler: Gets what happened, and the name of the file in a watched directory.
+    /// - Throws: ``LoopError/system(call:errno:)``: `ENOENT` or `EACCES` for the path, `EMFILE` without descriptors or when the user has
+    ///   as many watches as the kernel allows (`ENOSPC`).
+    public init(
+        path: String, events: FileEvents = .changes,
+        handler: sending @escaping (_ events: FileEvents, _ name: String?) -> Void
+    ) throws(LoopError) {
+        var call: UnsafePointer<CChar> = Self.noCall
+        let number = stall_watch_descriptor(path, events.rawValue, &call)
+        guard number >= 0 else { throw .system(call: String(cString: call), errno: errno) }
+        self.path = path
+        source = DescriptorSource(descriptor: number, onCancel: { close($0) }) { source, _ in
+            // What came up to now, in one piece; the rest has its turn in a later iteration.
+            withUnsafeTemporaryAllocation(byteCount: 4_096, alignment: 8) { buffer in
+                let memory = buffer.baseAddress!
+                let size = stall_watch_read(source.descriptor, memory, buffer.count)
+                var (offset, bits, name) = (0, UInt32(0), Self.noCall)
+                while source.isValid, stall_watch_next(memory, size, &offset, &bits, &name) {
+                    let events = FileEvents(rawValue: bits)
+                    if events.contains(.gone) { source.invalidate() }
+                    let file = String(cString: name)
+                    handler(events, file.isEmpty ? nil : file)
+                }
+            }
+        }
+    }
+
+    nonisolated(unsafe) private static let noCall = UnsafePointer(strdup("")!)
+
+    /// Stops watching, and lets go of the handler: when it runs, as soon as it returns.
+    public func invalidate() { source.invalidate() }
+}
+
+extension EventRunLoop {
+    /// Adds a watched file to a mode, or to all common modes, as ``add(_:toMode:)-(DescriptorSource,_)`` does.
+    @discardableResult
+    public func add(_ source: FileSource, toMode mode: LoopMode) throws(LoopError) -> Bool {
+        try add(source.source, toMode: mode)
+    }
+
+    /// Removes a watched file from a mode, or from the common items.
+    public func remove(_ source: FileSource, fromMode mode: LoopMode) {
+        remove(source.source, fromMode: mode)
+    }
+}

@@ -1,0 +1,60 @@
+// Names that an app gives to its items, for the dump. Kept apart from the items: few have one, and a timer has no room to
+// spare.
+
+internal import Synchronization
+
+enum ItemLabels {
+    private static let labels = Locked<[ObjectIdentifier: String]>([:])
+
+    static func set(_ label: String?, of item: AnyObject) {
+        labels.withLock { $0[ObjectIdentifier(item)] = label }
+    }
+
+    static func label(of item: AnyObject) -> String? {
+        labels.withLock { $0[ObjectIdentifier(item)] }
+    }
+}
+
+extension LoopTimer {
+    /// What the loop's dump calls it, beside when it is due; nil unless set. Any thread may set it.
+    public var label: String? {
+        get { isLabelled.load(ordering: .acquiring) ? ItemLabels.label(of: self) : nil }
+        set {
+            ItemLabels.set(newValue, of: self)
+            isLabelled.store(newValue != nil, ordering: .releasing)
+        }
+    }
+}
+
+extension LoopSource {
+    /// What the loop's dump calls it; nil unless set. Any thread may set it.
+    public var label: String? {
+        get { isLabelled.load(ordering: .acquiring) ? ItemLabels.label(of: self) : nil }
+        set {
+            ItemLabels.set(newValue, of: self)
+            isLabelled.store(newValue != nil, ordering: .releasing)
+        }
+    }
+}
+
+extension LoopObserver {
+    /// What the loop's dump calls it; nil unless set. Any thread may set it.
+    public var label: String? {
+        get { isLabelled.load(ordering: .acquiring) ? ItemLabels.label(of: self) : nil }
+        set {
+            ItemLabels.set(newValue, of: self)
+            isLabelled.store(newValue != nil, ordering: .releasing)
+        }
+    }
+}
+
+extension DescriptorSource {
+    /// What the loop's dump calls it; nil unless set. Any thread may set it.
+    public var label: String? {
+        get { isLabelled.load(ordering: .acquiring) ? ItemLabels.label(of: self) : nil }
+        set {
+            ItemLabels.set(newValue, of: self)
+            isLabelled.store(newValue != nil, ordering: .releasing)
+        }
+    }
+}

@@ -1,0 +1,65 @@
+// A loop inside of another one, such as that of a toolkit or of libuv: the other one sleeps, and polls this one when there is
+// something to do.
+
+internal import CLinux
+internal import Glibc
+public import StallModel
+
+extension EventRunLoop {
+    /// A descriptor that is readable when a run in `mode` has something to do: a wake-up, a due timer, a ready descriptor, the
+    /// main queue. For a loop of another kind on the same thread, which has to watch it and poll this one:
+    ///
+    ///     let descriptor = try loop.fileDescriptor()
+    ///     while true {
+    ///         var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    ///         poll(&request, 1, loop.pollTimeout())
+    ///         loop.run(for: .zero)
+    ///     }
+    ///
+    /// The loop arms its timer when it is asked for and whenever a run ends; ask on its own thread. It may have another number
+    /// after a fork, or when the app has closed it: ask again then. Do not read it or add it to a set of the loop's own.
+    ///
+    /// - Throws: ``LoopError/system(call:errno:)`` when there is no descriptor left.
+    public func fileDescriptor(inMode mode: LoopMode = .default) throws(LoopError) -> CInt {
+        try requireDescriptors()
+        lock.lock()
+        defer { lock.unlock() }
+        let items = itemsToAdd(to: mode)
+        watchMainQueue(in: items)
+        let epoll = items.epoll(of: self)
+        guard items.poller?.isBroken == false else {
+            throw .system(call: "epoll_create1", errno: EMFILE)
+        }
+        wake.embed()
+        embeddedItems = items
+        armForEmbedding()
+        return epoll
+    }
+
+    /// When a run in `mode` has something to do without any event: now if blocks or signalled sources wait or a timer is due, else
+    /// when the next timer is; nil when there is none. Any thread may ask.
+    public func nextDeadline(inMode mode: LoopMode = .default) -> MonotonicInstant? {
+        lock.lock()
+        defer { lock.unlock() }
+        guard let items = items(of: mode) else { return nil }
+        let now = stall_monotonic_ns()
+        let isWorkWaiting =
+            items.mayHaveSignals || blocks.mayHoldBlock(for: mode, isCommon: items.isCommon)
+        let deadline = isWorkWaiting ? now : items.timers.pointee.wakeDeadline()
+        return deadline == .max ? nil : MonotonicInstant(nanoseconds: max(now, deadline))
+    }
+
+    /// The same as poll(2) and epoll_wait(2) take it: in milliseconds, rounded up; -1 for no deadline.
+    public func pollTimeout(inMode mode: LoopMode = .default) -> CInt {
+        guard let deadline = nextDeadline(inMode: mode) else { return -1 }
+        let now = stall_monotonic_ns()
+        guard deadline.nanoseconds > now else { return 0 }
+        return CInt(clamping: (deadline.nanoseconds - now + 999_999) / 1_000_000)
+    }
+
+    /// Sets the timer for the mode that another loop waits for. With the lock.
+    func armForEmbedding() {
+        guard let embeddedItems else { return }
+        arm(embeddedItems.timers.pointee.wakeDeadline())
+    }
+}
