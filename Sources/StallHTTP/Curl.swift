@@ -79,9 +79,11 @@ package struct Curl: HTTPSender, Sendable {
             failure = Self.tooLong(limit)
         } else if !isExit || status >> 8 != 0 {
             let limits = requests.map(\.limits)
+            let silence = limits.compactMap(\.silence_s).max()
             failure = Self.failure(
                 isExit ? status >> 8 : -1, complaint.bytes(limit: 1000),
                 tookAll: Self.seconds - began >= limits.map(\.answer_s).max() ?? 0,
+                silence: silence.flatMap { Self.seconds - began >= $0 ? $0 : nil },
                 limits.map(\.answerBytes).max() ?? 0)
         }
         return transfers.map { failure ?? $0.reply }
@@ -132,11 +134,14 @@ package struct Curl: HTTPSender, Sendable {
 
     /// What curl's exit status means: most failures pass, some never do.
     ///
-    /// - Parameter tookAll: Whether a request had all of its time: 28 is also that of a connection that is not made.
+    /// - Parameters:
+    ///   - tookAll: Whether a request had all of its time: 28 is also that of a connection that is not made.
+    ///   - silence: How long nothing may come, if a request took as long.
     ///
     /// **Source:** curl(1), "EXIT CODES".
     static func failure(
-        _ code: CInt, _ complaint: [UInt8], tookAll: Bool = false, _ byteLimit: Int = 0
+        _ code: CInt, _ complaint: [UInt8], tookAll: Bool = false, silence: Int? = nil,
+        _ byteLimit: Int = 0
     ) -> HTTPReply {
         let lines = String(decoding: complaint, as: UTF8.self).split(whereSeparator: \.isNewline)
         let line = lines.first { $0.hasPrefix("curl: ") } ?? lines.first
@@ -146,6 +151,7 @@ package struct Curl: HTTPSender, Sendable {
             2, 3, 4, 26, 41, 43, 48, 51, 53, 54, 58, 59, 60, 66, 77, 83, 90,
         ]
         if code == 28, tookAll { return .timedOut(reason: reason) }
+        if code == 28, let silence { return .failed(reason: "no answer within \(silence) s") }
         return lasting.contains(code) ? .refused(reason: reason) : .failed(reason: reason)
     }
 }

@@ -40,7 +40,7 @@ package struct HTTPRequest: Hashable, Sendable {
             option("url", url), option("request", method), option("dump-header", headPath),
             option("output", outputPath), "silent", "show-error", "globoff",
             option("proto", "=http,https"),
-            option("connect-timeout", "\(limits.connect_s)"),
+            option("connect-timeout", "\(min(limits.connect_s, limits.silence_s ?? .max))"),
             option("max-time", "\(limits.answer_s)"),
             option("max-filesize", "\(limits.answerBytes)"),
             option("user-agent", "stallctl"),
@@ -48,6 +48,9 @@ package struct HTTPRequest: Hashable, Sendable {
             option("header", "Expect:"),
         ]
         lines += names.map { option("header", "\($0[0]): \($0[1])") }
+        if let silence = limits.silence_s {
+            lines += [option("speed-limit", "1"), option("speed-time", "\(silence)")]
+        }
         if let login { lines.append(option("user", "\(login[0]):\(login[1])")) }
         if body != nil { lines.append(option("data-binary", "@\(bodyPath)")) }
         if let authorityFile { lines.append(option("cacert", authorityFile)) }
@@ -74,6 +77,8 @@ package struct HTTPLimits: Hashable, Sendable {
     package var connect_s = 10
     /// Seconds until the end of the answer.
     package var answer_s = 120
+    /// Seconds without a byte in either direction; nil without a limit but the above.
+    package var silence_s: Int?
     package var answerBytes = 1 << 20
 
     package init() {}

@@ -15,7 +15,8 @@ package struct Backoff: Sendable {
     /// The collector answered: the next failure is a first one.
     package mutating func reset() { attempts = 0 }
 
-    /// - Parameter asked: What the collector asks for; the wait is not shorter.
+    /// - Parameter asked: What the collector asks for. The wait is not shorter, but no longer than the longest of all: one
+    ///   wrong answer must not silence a sender for a day.
     /// - Returns: Seconds.
     package mutating func next(
         asked: Int?, using random: inout some RandomNumberGenerator
@@ -23,6 +24,6 @@ package struct Backoff: Sendable {
         let limit = min(longest, first * Double(1 << min(attempts, 20)))
         attempts += 1
         let wait = Double.random(in: 0...limit, using: &random)
-        return max(wait, Double(asked ?? 0), 0.1)
+        return max(wait, min(Double(asked ?? 0), longest), 0.1)
     }
 }

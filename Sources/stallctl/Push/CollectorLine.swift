@@ -48,12 +48,35 @@ struct PushProblem: Error, CustomStringConvertible {
 /// Waits between attempts, and ends when there is no more time or a signal came.
 struct PushPatience {
     let stop: StopSignal
-    /// How many seconds may be waited in all; nil without end.
+    /// How many seconds may be waited in all, for answers that do not come as well; nil without end.
     var seconds: Double?
     /// The last thing that was said of an attempt that failed.
     private var complaint = ""
 
     init(_ stop: StopSignal, seconds: Double?) { (self.stop, self.seconds) = (stop, seconds) }
+
+    /// The least time that an answer has to begin, in seconds: a collector that commits is not a silent one.
+    private static let leastSilence = 5
+
+    /// Sends a request. The time of one that gets no answer is waited, too.
+    ///
+    /// - Parameter isQuestion: It is small, and so is its answer: all of it has no more time.
+    mutating func send(_ request: HTTPRequest, by curl: Curl, isQuestion: Bool) -> HTTPReply {
+        var request = request
+        if let seconds {
+            let limit = max(Self.leastSilence, Int(seconds.rounded(.up)))
+            request.limits.silence_s = limit
+            if isQuestion { request.limits.answer_s = min(request.limits.answer_s, limit + 1) }
+        }
+        let began = ContinuousClock.now
+        let stop = stop
+        let reply = curl.send(request) { stop.hasCome }
+        if case .answer = reply { return reply }
+        if let left = seconds {
+            seconds = max(0, left - (ContinuousClock.now - began) / .seconds(1))
+        }
+        return reply
+    }
 
     mutating func wait(_ time: Double, _ url: String, _ reason: String) -> Bool {
         if let left = seconds {
@@ -77,13 +100,14 @@ struct CollectorLine: PushLine {
 
     var isCancelled: Bool { patience.stop.hasCome }
 
-    func position(of store: UniqueID) -> HTTPReply {
+    mutating func position(of store: UniqueID) -> HTTPReply {
         do throws(PushProblem) {
-            return curl.send(try target.request("GET", "/v1/stores/\(store)")) { isCancelled }
+            let request = try target.request("GET", "/v1/stores/\(store)")
+            return patience.send(request, by: curl, isQuestion: true)
         } catch { return .refused(reason: error.description) }
     }
 
-    func send(_ batch: OutgoingBatch, of store: UniqueID) -> HTTPReply {
+    mutating func send(_ batch: OutgoingBatch, of store: UniqueID) -> HTTPReply {
         do {
             var request = try target.request("POST", "/v1/stores/\(store)/lines")
             let body = try Gzip.compress(batch.lines)
@@ -94,7 +118,7 @@ struct CollectorLine: PushLine {
                 ("Stallwatch-Through", "\(batch.through)"),
             ]
             request.body = body
-            return curl.send(request) { isCancelled }
+            return patience.send(request, by: curl, isQuestion: false)
         } catch { return .refused(reason: "\(error)") }
     }
 

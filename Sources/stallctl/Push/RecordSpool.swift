@@ -116,8 +116,7 @@ struct RecordPush {
                 ("Content-Type", "application/json"), ("Content-Encoding", "gzip"),
             ]
             request.body = body
-            let stop = patience.stop
-            let reply = curl.send(request) { stop.hasCome }
+            let reply = patience.send(request, by: curl, isQuestion: false)
             switch RecordStep(reply, count: records.count) {
             case .taken(let refused, let reason):
                 backoff.reset()
@@ -141,7 +140,7 @@ struct RecordPush {
             case .wait(let reason, let seconds):
                 let time = backoff.next(asked: seconds, using: &random)
                 guard patience.wait(time, target.url, reason) else {
-                    result.isCancelled = stop.hasCome
+                    result.isCancelled = patience.stop.hasCome
                     if !result.isCancelled { result.failure = reason }
                     return .end
                 }

@@ -20,6 +20,8 @@ final class LoopbackCollector: Sendable {
         case dropAfterStoring
         /// Closes the connection before anything.
         case drop
+        /// Says nothing for as long as the other side waits.
+        case silence
         /// Answers this instead of doing anything.
         case answer(String)
         /// Stores the batch, then answers this.
@@ -122,6 +124,9 @@ final class LoopbackCollector: Sendable {
         }
         switch mishap {
         case .drop: return
+        case .silence:
+            var byte: UInt8 = 0
+            _ = recv(connection, &byte, 1, 0)
         case .dropAfterStoring: _ = take(request)
         case .answer(let text): send(text, on: connection)
         case .answerAfterStoring(let text):

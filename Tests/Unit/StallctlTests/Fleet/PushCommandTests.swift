@@ -57,6 +57,24 @@ import Testing
         }
     }
 
+    /// Method: five seconds are the least time that an answer has.
+    @Test(arguments: [true, false])
+    func `a collector that never answers is given up after --wait`(asks: Bool) throws {
+        try withTemporaryDirectory { directory in
+            func path(_ name: String) -> String { directory.appending(path: name).path }
+            let collector = try LoopbackCollector(central: path("hub"))
+            defer { collector.stop() }
+            var writer = RowWriter(seed: 1)
+            try writer.write(3, to: path("agent.sqlite"), state: nil)
+            let position = LoopbackCollector.response(200, "{\"through\":0}")
+            collector.expect(asks ? [.silence] : [.answer(position), .silence])
+            let result = try push([collector.url, "--wait", "4", "agent.sqlite"], in: directory)
+            #expect(result.status == 1, "\(result)")
+            #expect(result.errors.contains("no answer within 5 s"), "\(result)")
+            #expect(collector.requests.count == (asks ? 1 : 2))
+        }
+    }
+
     @Test func `whatever goes wrong on the way, all rows arrive once`() throws {
         try withTemporaryDirectory { directory in
             func path(_ name: String) -> String { directory.appending(path: name).path }
