@@ -6,7 +6,8 @@ internal import CLinux
 public import Tracing
 
 /// Notes the open spans of another tracer, so that the report of a stall lists those that were open on its loop, with
-/// name, trace id and age.
+/// name, trace and span id, and age. A span that is renamed, or gets the attribute `http.route`, is listed with that: the
+/// tracing middleware of Hummingbird knows the route only when the handler has run.
 ///
 ///     InstrumentationSystem.bootstrap(StallTracer(tracer))
 ///
@@ -31,7 +32,7 @@ public struct StallTracer<Wrapped: Tracer>: Tracer {
             file: fileID, line: line)
         var carrier: [String: String] = [:]
         wrapped.inject(span.context, into: &carrier, using: HeaderInjector())
-        return StallSpan(span, OpenSpan(operationName, trace: traceID(in: carrier)))
+        return StallSpan(span, OpenSpan(operationName, identifiers(in: carrier)))
     }
 
     public func activeSpan(identifiedBy context: InstrumentationContext) -> StallSpan<Wrapped.Span>?
@@ -69,11 +70,23 @@ public struct StallSpan<Wrapped: Tracing.Span>: Tracing.Span {
     public var context: InstrumentationContext { wrapped.context }
     public var operationName: String {
         get { wrapped.operationName }
-        nonmutating set { wrapped.operationName = newValue }
+        nonmutating set {
+            wrapped.operationName = newValue
+            open?.rename(newValue)
+        }
     }
     public var attributes: SpanAttributes {
         get { wrapped.attributes }
-        nonmutating set { wrapped.attributes = newValue }
+        nonmutating set {
+            wrapped.attributes = newValue
+            guard let open, case .string(let route) = newValue.get("http.route") else { return }
+            // The name that the conventions of OpenTelemetry give to the span of a request.
+            if case .string(let method) = newValue.get("http.request.method") {
+                open.rename("\(method) \(route)")
+            } else {
+                open.rename(route)
+            }
+        }
     }
     public var isRecording: Bool { wrapped.isRecording }
 
@@ -97,22 +110,34 @@ public struct StallSpan<Wrapped: Tracing.Span>: Tracing.Span {
 private final class OpenSpan: Sendable {
     private let number: UInt64
 
-    init(_ name: String, trace: String?) {
-        var (name, trace) = (name, trace ?? "")
-        number = name.withUTF8 { name in
-            trace.withUTF8 { trace in
-                stall_span_begin(
-                    UnsafeRawPointer(name.baseAddress)?.assumingMemoryBound(to: CChar.self),
-                    UInt32(clamping: name.count),
-                    UnsafeRawPointer(trace.baseAddress)?.assumingMemoryBound(to: CChar.self),
-                    UInt32(clamping: trace.count))
+    init(_ name: String, _ identifiers: (trace: String, span: String)) {
+        number = withText(name) { name, nameLength in
+            withText(identifiers.trace) { trace, traceLength in
+                withText(identifiers.span) { span, spanLength in
+                    stall_span_begin(name, nameLength, trace, traceLength, span, spanLength)
+                }
             }
         }
+    }
+
+    func rename(_ name: String) {
+        withText(name) { stall_span_rename(number, $0, $1) }
     }
 
     deinit { stall_span_end(number) }
 
     func end() { stall_span_end(number) }
+}
+
+private func withText<Result>(
+    _ text: String, _ body: (UnsafePointer<CChar>?, UInt32) -> Result
+) -> Result {
+    var text = text
+    return text.withUTF8 { bytes in
+        body(
+            UnsafeRawPointer(bytes.baseAddress)?.assumingMemoryBound(to: CChar.self),
+            UInt32(clamping: bytes.count))
+    }
 }
 
 private struct HeaderInjector: Injector {
@@ -121,16 +146,19 @@ private struct HeaderInjector: Injector {
     }
 }
 
-/// The trace id in what a tracer injects, whatever its format.
-private func traceID(in carrier: [String: String]) -> String? {
-    func part(_ number: Int, of key: String, at separator: Character) -> String? {
-        guard let parts = carrier[key]?.split(separator: separator), parts.count > number else {
+/// The ids of trace and span in what a tracer injects, whatever its format; empty if unknown.
+private func identifiers(in carrier: [String: String]) -> (trace: String, span: String) {
+    func parts(_ key: String, from first: Int, at separator: Character) -> (String, String)? {
+        guard let parts = carrier[key]?.split(separator: separator), parts.count > first else {
             return nil
         }
-        return String(parts[number])
+        return (String(parts[first]), parts.count > first + 1 ? String(parts[first + 1]) : "")
     }
-    return part(1, of: "traceparent", at: "-") ?? part(0, of: "b3", at: "-")
-        ?? part(0, of: "uber-trace-id", at: ":")
-        ?? carrier.first { $0.key.contains("trace-id") || $0.key.contains("traceid") }?.value
+    func value(_ words: String...) -> String {
+        carrier.first { key, _ in words.contains { key.contains($0) } }?.value ?? ""
+    }
+    return parts("traceparent", from: 1, at: "-") ?? parts("b3", from: 0, at: "-")
+        ?? parts("uber-trace-id", from: 0, at: ":")
+        ?? (value("trace-id", "traceid"), value("span-id", "spanid"))
 }
 #endif

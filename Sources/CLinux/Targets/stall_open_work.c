@@ -1,5 +1,6 @@
 #include "stall_open_work.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "stall_clock.h"
@@ -11,8 +12,9 @@ enum { FREE = 0, CLAIMED = 1, WORDS = sizeof(stall_open_work) / 8, REACH = 64 };
 _Static_assert(sizeof(stall_open_work) % 8 == 0, "it is copied word by word");
 
 typedef struct {
-    uint64_t state;  // FREE, CLAIMED while it is being written, or the span's number
-    uint64_t words[WORDS];
+    uint64_t state;    // FREE, CLAIMED while it is being written, or the span's number
+    uint64_t version;  // odd while the words are being written: at the begin, or for another name
+    uint64_t words[WORDS];  // remain after the end
 } entry;
 
 static entry entries[STALL_SPAN_LIMIT];
@@ -28,7 +30,38 @@ static void copy_text(char *into, uint32_t room, const char *text, uint32_t leng
     memcpy(into, text, length);
 }
 
-uint64_t stall_span_begin(const char *name, uint32_t name_length, const char *trace, uint32_t trace_length) {
+// False if another thread writes them.
+static bool begin_writing(entry *entry) {
+    uint64_t version = __atomic_load_n(&entry->version, __ATOMIC_RELAXED);
+    return version % 2 == 0
+        && __atomic_compare_exchange_n(
+            &entry->version, &version, version + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+}
+
+static void end_writing(entry *entry) { __atomic_fetch_add(&entry->version, 1, __ATOMIC_SEQ_CST); }
+
+static void write_words(entry *entry, const void *from, size_t offset, size_t size) {
+    for (size_t at = 0; at < size; at += 8) {
+        uint64_t word;
+        memcpy(&word, (const char *)from + at, 8);
+        __atomic_store_n(&entry->words[(offset + at) / 8], word, __ATOMIC_RELAXED);
+    }
+}
+
+// False if they were written meanwhile.
+static bool read_words(const entry *entry, stall_open_work *work) {
+    const uint64_t version = __atomic_load_n(&entry->version, __ATOMIC_ACQUIRE);
+    for (int i = 0; i < WORDS; i++) {
+        uint64_t word = __atomic_load_n(&entry->words[i], __ATOMIC_RELAXED);
+        memcpy((char *)work + 8 * i, &word, 8);
+    }
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return version % 2 == 0 && __atomic_load_n(&entry->version, __ATOMIC_RELAXED) == version;
+}
+
+uint64_t stall_span_begin(
+    const char *name, uint32_t name_length, const char *trace, uint32_t trace_length, const char *id,
+    uint32_t id_length) {
     uint64_t number = __atomic_add_fetch(&last_number, 1, __ATOMIC_RELAXED);
     for (uint64_t step = 0; step < REACH; step++) {
         uint64_t index = (number + step) % STALL_SPAN_LIMIT, expected = FREE;
@@ -36,16 +69,19 @@ uint64_t stall_span_begin(const char *name, uint32_t name_length, const char *tr
         if (!__atomic_compare_exchange_n(
                 &found->state, &expected, CLAIMED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
             continue;
+        if (!begin_writing(found)) {
+            __atomic_store_n(&found->state, FREE, __ATOMIC_RELEASE);
+            continue;
+        }
+        const uint64_t span = number * STALL_SPAN_LIMIT + index;
         stall_open_work work = {
-            .task = stall_task_current(), .began_ns = stall_monotonic_ns(), .thread = stall_thread_id(), .is_span = 1};
+            .task = stall_task_current(), .began_ns = stall_monotonic_ns(), .number = span,
+            .thread = stall_thread_id(), .is_span = 1};
         copy_text(work.name, sizeof work.name, name, name_length);
         copy_text(work.trace, sizeof work.trace, trace, trace_length);
-        for (int i = 0; i < WORDS; i++) {
-            uint64_t word;
-            memcpy(&word, (const char *)&work + 8 * i, 8);
-            __atomic_store_n(&found->words[i], word, __ATOMIC_RELAXED);
-        }
-        uint64_t span = number * STALL_SPAN_LIMIT + index;
+        copy_text(work.span, sizeof work.span, id, id_length);
+        write_words(found, &work, 0, sizeof work);
+        end_writing(found);
         __atomic_store_n(&found->state, span, __ATOMIC_RELEASE);
         __atomic_fetch_add(&open_count, 1, __ATOMIC_RELAXED);
         return span;
@@ -61,17 +97,31 @@ void stall_span_end(uint64_t span) {
         __atomic_fetch_sub(&open_count, 1, __ATOMIC_RELAXED);
 }
 
+void stall_span_rename(uint64_t span, const char *name, uint32_t name_length) {
+    if (span <= CLAIMED) return;
+    entry *found = &entries[span % STALL_SPAN_LIMIT];
+    // Of two names at once one is as late as the other.
+    if (!begin_writing(found)) return;
+    char text[sizeof(((stall_open_work *)0)->name)] = {0};
+    copy_text(text, sizeof text, name, name_length);
+    if (__atomic_load_n(&found->state, __ATOMIC_SEQ_CST) == span)
+        write_words(found, text, offsetof(stall_open_work, name), sizeof text);
+    end_writing(found);
+}
+
+bool stall_span_read_name(uint64_t span, char *name) {
+    stall_open_work work;
+    if (span <= CLAIMED || !read_words(&entries[span % STALL_SPAN_LIMIT], &work) || work.number != span) return false;
+    memcpy(name, work.name, sizeof work.name);
+    return true;
+}
+
 uint64_t stall_span_dropped(void) { return __atomic_load_n(&dropped, __ATOMIC_RELAXED); }
 
 // False if the entry is free or changed meanwhile.
 static bool read_span(const entry *entry, stall_open_work *work) {
     uint64_t before = __atomic_load_n(&entry->state, __ATOMIC_ACQUIRE);
-    if (before <= CLAIMED) return false;
-    for (int i = 0; i < WORDS; i++) {
-        uint64_t word = __atomic_load_n(&entry->words[i], __ATOMIC_RELAXED);
-        memcpy((char *)work + 8 * i, &word, 8);
-    }
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    if (before <= CLAIMED || !read_words(entry, work)) return false;
     return __atomic_load_n(&entry->state, __ATOMIC_RELAXED) == before;
 }
 

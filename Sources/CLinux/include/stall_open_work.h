@@ -13,16 +13,24 @@
 typedef struct {
     uint64_t task;      ///< the task that began it, by its address; 0: none
     uint64_t began_ns;
+    uint64_t number;    ///< of a span, for `stall_span_read_name`; 0 of a task
     int32_t thread;     ///< the thread that began it
     uint32_t is_span;
     char name[64];      ///< zero-ended, as is `trace`
     char trace[40];     ///< the trace's id; empty: unknown
+    char span[24];      ///< the span's id in its trace; empty: unknown
 } stall_open_work;
 
 /// Lists a span, begun now by the calling thread and task. Texts are truncated. 0 if the table is full, which is
 /// counted; otherwise a number for `stall_span_end`.
 uint64_t stall_span_begin(
-    const char *_Nullable name, uint32_t name_length, const char *_Nullable trace, uint32_t trace_length);
+    const char *_Nullable name, uint32_t name_length, const char *_Nullable trace, uint32_t trace_length,
+    const char *_Nullable id, uint32_t id_length);
+/// Gives a span another name, while it is listed. Any thread.
+void stall_span_rename(uint64_t span, const char *_Nullable name, uint32_t name_length);
+/// Copies the present name of a span into `name` (64 bytes, zero-ended), the last one if it has ended. False if the
+/// entry belongs to a later span by now.
+bool stall_span_read_name(uint64_t span, char *_Nonnull name);
 /// Removes the span. Any thread; only the first call has an effect.
 void stall_span_end(uint64_t span);
 /// The number of spans dropped because the table was full.

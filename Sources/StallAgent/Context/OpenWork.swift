@@ -26,6 +26,10 @@ struct OpenWork: Hashable, Sendable {
     var name: String
     /// Empty if unknown.
     var trace: String
+    /// The span's id in its trace; empty if unknown.
+    var span = ""
+    /// Of a span: finds its present name. 0 of a task.
+    var number: UInt64 = 0
     /// How long it had been open.
     var age: Duration
     var isSpan: Bool
@@ -44,6 +48,8 @@ struct OpenWork: Hashable, Sendable {
         var item = item
         name = withUnsafeBytes(of: &item.name) { Self.text($0) }
         trace = withUnsafeBytes(of: &item.trace) { Self.text($0) }
+        span = withUnsafeBytes(of: &item.span) { Self.text($0) }
+        number = item.number
         age = max(.zero, now - MonotonicInstant(nanoseconds: item.began_ns))
         isSpan = item.is_span != 0
         isOwn = stalledTask != 0 && item.task == stalledTask
@@ -51,6 +57,17 @@ struct OpenWork: Hashable, Sendable {
 
     private static func text(_ bytes: UnsafeRawBufferPointer) -> String {
         String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+    }
+
+    /// With the name that the span has by now: a server's knows its route only after the router.
+    var renamed: OpenWork {
+        guard number != 0 else { return self }
+        var renamed = self
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { text in
+            guard stall_span_read_name(number, text.baseAddress!) else { return }
+            renamed.name = Self.text(UnsafeRawBufferPointer(text))
+        }
+        return renamed
     }
 
     /// As a fact of the report. Only what the id of the stalled task names is not called open.
@@ -62,7 +79,8 @@ struct OpenWork: Hashable, Sendable {
             case (false, true): .request
             case (false, false): .openRequest
             }
-        let trace = trace.isEmpty ? "" : ", trace \(trace)"
+        let span = span.isEmpty ? "" : ", span \(span)"
+        let trace = trace.isEmpty ? "" : ", trace \(trace)\(span)"
         return CauseEvidence(name.rawValue, "\(self.name)\(trace), for \(age.shortText)")
     }
 }

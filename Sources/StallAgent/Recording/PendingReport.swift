@@ -44,6 +44,7 @@ extension PendingReport {
                 growth: first.map { last.growth(since: $0.counters) } ?? Counters(),
                 observed: first.map { lastPoll - $0.at } ?? .zero))
         report.cause = explained.cause
+        let openWork = openWork.map(\.renamed)
         report.cause?.evidence += context + openWork.map(\.evidence)
         // A span of the same task names it as a label would.
         if report.activity == nil { report.activity = openWork.first { $0.isOwn }?.name }

@@ -14,12 +14,18 @@ package struct StallRecord: Hashable, Sendable {
     package var signature: String
     /// The stack that it was blocked at for the longest time, a function a line.
     package var stack: String
+    /// The app's function that it is attributed to; nil if there is none.
+    package var function: String?
 
-    package init(report: StallReport, title: String, signature: String, stack: String) {
+    package init(
+        report: StallReport, title: String, signature: String, stack: String,
+        function: String? = nil
+    ) {
         self.report = report
         self.title = title
         self.signature = signature
         self.stack = stack
+        self.function = function
     }
 }
 
@@ -52,11 +58,31 @@ package enum StallRecords {
                 Attribute("host.name", .text(run.host)),
                 Attribute("process.pid", .number(Int64(run.pid))),
             ])
+            resource.attributes += Self.place(of: records[0].report)
             scopeLogs = [
                 ScopeLogs(
                     scope: Scope(name: "stallwatch", version: stallwatchVersion),
                     logRecords: records.map { LogRecord($0, observed) })
             ]
+        }
+
+        /// The pod and the container, as far as the app's environment named them.
+        private static func place(of report: StallReport) -> [Attribute] {
+            let names: [(EvidenceName, String)] = [
+                (.pod, "k8s.pod.name"), (.namespace, "k8s.namespace.name"),
+                (.container, "k8s.container.name"),
+            ]
+            return names.compactMap { name, key in
+                report.cause?.evidence(name).map { value in
+                    Attribute(isContainerID(value) ? "container.id" : key, .text(value))
+                }
+            }
+        }
+
+        /// 64 digits, as every runtime has them, or the first twelve.
+        private static func isContainerID(_ text: String) -> Bool {
+            [12, 64].contains(text.utf8.count)
+                && text.utf8.allSatisfy { 0x30...0x39 ~= $0 || 0x61...0x66 ~= $0 }
         }
     }
     private struct Resource: Encodable { var attributes: [Attribute] }
@@ -77,6 +103,9 @@ package enum StallRecords {
         var eventName = "stall"
         var body: [String: String]
         var attributes: [Attribute]
+        /// In hexadecimal, other than bytes elsewhere in the JSON of protobuf. Nil ones are not written.
+        var traceId: String?
+        var spanId: String?
 
         init(_ record: StallRecord, _ observed: UnixTime) {
             let report = record.report
@@ -104,6 +133,14 @@ package enum StallRecords {
             if let activity = report.activity {
                 attributes.append(Attribute("stall.activity", .text(activity)))
             }
+            if let function = record.function {
+                attributes.append(Attribute("code.function.name", .text(function)))
+            }
+            if let thread = report.samples.first(where: { $0.thread.rawValue > 0 })?.thread {
+                attributes.append(Attribute("thread.id", .number(Int64(thread.rawValue))))
+            }
+            let context = report.cause?.traceContext
+            (traceId, spanId) = (context?.trace, context?.span)
             if !record.stack.isEmpty {
                 attributes.append(Attribute("code.stacktrace", .text(record.stack)))
             }

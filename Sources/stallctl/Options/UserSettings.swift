@@ -1,4 +1,4 @@
-// The user's settings file: defaults for --store, --app and --color. JSON, like the settings of an app; see
+// The user's settings file: defaults for --store, --app and --color, and where traces are shown. JSON, like the settings of an app; see
 // docs/settings.md.
 
 internal import Foundation
@@ -9,6 +9,8 @@ struct UserSettings: Equatable, Sendable {
     var store: String?
     var apps: [String] = []
     var color: ColorChoice?
+    /// Address of a trace, with {trace} and {span} for the ids.
+    var trace: String?
 
     /// No settings.
     init() {}
@@ -76,10 +78,23 @@ struct UserSettings: Equatable, Sendable {
                         clause: "expected auto, always or never for \"color\"; found '\(word)'")
                 }
                 color = choice
+            case "trace":
+                let text = try one("an address with {trace}")
+                guard text.hasPrefix("https://") || text.hasPrefix("http://"),
+                    text.contains("{trace}"), text.utf8.allSatisfy({ 0x21...0x7e ~= $0 })
+                else {
+                    throw UserSettingsError(
+                        path: file, line: line,
+                        clause:
+                            "expected an address such as https://HOST/trace/{trace} for \"trace\"; found '\(text)'"
+                    )
+                }
+                trace = text
             default:
                 throw UserSettingsError(
                     path: file, line: line,
-                    clause: "expected \"store\", \"app\" or \"color\"; found \"\(key)\"")
+                    clause:
+                        "expected \"store\", \"app\", \"color\" or \"trace\"; found \"\(key)\"")
             }
         }
     }

@@ -163,6 +163,7 @@ extension StallRecord {
         }
         self.init(
             report: report, title: group.title(under: report.cause?.cause),
-            signature: hexadecimal(group.signature), stack: stack.joined(separator: "\n"))
+            signature: hexadecimal(group.signature), stack: stack.joined(separator: "\n"),
+            function: group.isWithoutAppFrame ? nil : group.frames.first)
     }
 }

@@ -8,6 +8,8 @@ struct ReportView {
     var stackLimit: Int
     var rules = GroupingRules.builtIn
     var terminal: Terminal
+    /// Where traces are shown; nil: nowhere.
+    var traces = UserSettings.current.trace
 
     var grouper: DefaultGrouper { DefaultGrouper(rules: rules) }
     var signature: Signature { report.signature(by: grouper) }
@@ -71,6 +73,9 @@ struct ReportView {
     private var circumstances: [String] {
         var lines: [String] = []
         if let activity = report.activity { lines.append("While: \(activity.printable)") }
+        if let context = report.cause?.traceContext, let address = context.address(in: traces) {
+            lines.append("Trace: \(address)")
+        }
         if let excuse = report.verdict.excuse {
             lines.append("Not the app's own delay: \(excuse) (\(report.verdict.word)).")
         }
@@ -226,5 +231,13 @@ extension StallReport {
     /// known.
     fileprivate var wasLeftUnwritten: Bool {
         samples.isEmpty && state != .open && threshold > .zero && detectionDelay == .zero
+    }
+}
+
+extension TraceContext {
+    /// The address of this trace; nil if the template wants a span that is not known.
+    func address(in template: String?) -> String? {
+        guard let template, span != nil || !template.contains("{span}") else { return nil }
+        return template.replacing("{trace}", with: trace).replacing("{span}", with: span ?? "")
     }
 }

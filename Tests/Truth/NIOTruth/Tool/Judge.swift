@@ -58,10 +58,19 @@ func judge(_ plants: [Plant], _ reports: [StallReport]) {
         if plant.request != nil, report.activity != plant.request {
             print("named \(report.activity ?? "nothing") instead of \(plant.request!)")
         }
-        if plant.place == .route || plant.place == .routeOnExecutor {
+        let said = report.cause?.evidence.first { $0.name == "span" }?.value ?? ""
+        switch plant.place {
+        case .route, .routeOnExecutor:
             spans += 1
-            let said = report.cause?.evidence.first { $0.name == "span" }?.value ?? ""
             if said.hasPrefix("block, trace ") { spansNamed += 1 }
+        case .tracedRoute, .tracedBody:
+            // By the ids that the app's own tracer has the span under.
+            spans += 1
+            let own = ownTracer.finishedSpans.contains {
+                said.hasPrefix("\(plant.request!), trace \($0.traceID), span \($0.spanID), for ")
+            }
+            if own { spansNamed += 1 } else { print("span said as: \(said)") }
+        default: break
         }
     }
     for index in unexplained.sorted() {

@@ -8,6 +8,10 @@ import Synchronization
 enum Place: String, CaseIterable {
     case route, routeOnExecutor, channelRead, ownChannelRead, futureMap, scheduledTask
     case unary, unaryOnExecutor, threadPool
+    /// In the body of an answer, which is written after the middleware has returned.
+    case body
+    /// A route, and a body, of a server that has Hummingbird's own tracing and no labels.
+    case tracedRoute, tracedBody
 
     /// Those of a process whose global executor is NIO's.
     static let takenOver: [Place] = [.route, .unary, .channelRead]
@@ -47,6 +51,9 @@ final class Plants: Sendable {
 @inline(never) @_optimize(none) func stallInRoute(_ milliseconds: Int) {
     usleep(UInt32(milliseconds) * 1000)
 }
+@inline(never) @_optimize(none) func stallInBody(_ milliseconds: Int) {
+    usleep(UInt32(milliseconds) * 1000)
+}
 @inline(never) @_optimize(none) func stallInUnary(_ milliseconds: Int) {
     usleep(UInt32(milliseconds) * 1000)
 }
@@ -67,7 +74,8 @@ extension Place {
     /// The function that is to be found on a sample's stack.
     var function: String {
         switch self {
-        case .route, .routeOnExecutor: "stallInRoute(_:)"
+        case .route, .routeOnExecutor, .tracedRoute: "stallInRoute(_:)"
+        case .body, .tracedBody: "stallInBody(_:)"
         case .unary, .unaryOnExecutor: "stallInUnary(_:)"
         case .channelRead, .ownChannelRead: "stallInChannelRead(_:)"
         case .futureMap: "stallInFutureMap(_:)"

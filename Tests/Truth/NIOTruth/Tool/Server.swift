@@ -15,7 +15,9 @@ let group = MultiThreadedEventLoopGroup.singleton
 let delegate = TickDelegate()
 let ownGroup = MultiThreadedEventLoopGroup(numberOfThreads: 1, metricsDelegate: delegate)
 let plants = Plants()
-let tracer = StallTracer(InMemoryTracer())
+/// The app's own tracer, which has every span.
+let ownTracer = InMemoryTracer()
+let tracer = StallTracer(ownTracer)
 
 /// NIO's own measurement: the longest duration of its tasks.
 final class TickDelegate: NIOEventLoopMetricsDelegate {
@@ -74,7 +76,15 @@ struct Labels<Context: RequestContext>: RouterMiddleware {
         next: (Request, Context) async throws -> Response
     ) async throws -> Response {
         let label = "\(request.method) \(context.endpointPath ?? request.uri.path)"
-        return try await monitor.withTaskActivity(label) { try await next(request, context) }
+        var response = try await monitor.withTaskActivity(label) {
+            try await next(request, context)
+        }
+        // The body is written when this has returned.
+        let body = response.body
+        response.body = ResponseBody(contentLength: body.contentLength) { [monitor] writer in
+            try await monitor.withTaskActivity(label) { [writer] in try await body.write(writer) }
+        }
+        return response
     }
 }
 
@@ -85,17 +95,43 @@ private func block(_ milliseconds: Int, _ place: Place, loop: String) {
     }
 }
 
-/// - Parameter loop: What reports call the thread that runs a route; asked in the route.
+/// - Parameters:
+///   - bodyPlace: The place of a block in the body of an answer.
+///   - isTraced: The server has Hummingbird's own tracing, instead of labels.
+///   - loop: What reports call the thread that runs a route; asked in the route.
 func application(
-    _ monitor: StallMonitor, port: Int, _ place: Place, loop: @escaping @Sendable () -> String
+    _ monitor: StallMonitor, port: Int, _ place: Place, _ bodyPlace: Place = .body,
+    isTraced: Bool = false, loop: @escaping @Sendable () -> String
 ) -> some ApplicationProtocol {
     let router = Router()
-    router.add(middleware: Labels(monitor: monitor))
+    if isTraced {
+        router.add(middleware: TracingMiddleware())
+    } else {
+        router.add(middleware: Labels(monitor: monitor))
+    }
     router.get("/plain") { _, _ in "hello" }
     router.get("/block/:ms") { _, context in
         let milliseconds = Int(try context.parameters.require("ms")) ?? 100
-        block(milliseconds, place, loop: loop())
+        if isTraced {
+            plants.note(place, loop: loop(), request: "GET /block/{ms}") {
+                stallInRoute(milliseconds)
+            }
+        } else {
+            block(milliseconds, place, loop: loop())
+        }
         return "blocked"
+    }
+    router.get("/body/:ms") { _, context in
+        let milliseconds = Int(try context.parameters.require("ms")) ?? 100
+        return Response(
+            status: .ok,
+            body: ResponseBody { writer in
+                try await writer.write(ByteBuffer(string: "begun"))
+                plants.note(bodyPlace, loop: loop(), request: "GET /body/{ms}") {
+                    stallInBody(milliseconds)
+                }
+                try await writer.finish(nil)
+            })
     }
     var logger = Logger(label: "server")
     logger.logLevel = .error

@@ -8,6 +8,7 @@ import StallAgent
 import StallAgentNIO
 import StallMetrics
 import Synchronization
+import Tracing
 
 /// For tests, in StallDoor: what the program cannot import.
 @_silgen_name("stall_door_disable_here") func disableDoorHere()
@@ -40,7 +41,7 @@ struct Truth {
     let places: [Place]
     let count: Int
     let store: String
-    /// Consecutive: Hummingbird on the pool and on the executor, gRPC the same.
+    /// Consecutive: Hummingbird on the pool and on the executor, gRPC the same, Hummingbird with its own tracing.
     let port: Int
     /// Tasks run on the loops.
     let isTakenOver: Bool
@@ -49,6 +50,7 @@ struct Truth {
     func run() throws {
         let metrics = CountingMetrics()
         MetricsSystem.bootstrap(metrics)
+        InstrumentationSystem.bootstrap(tracer)
         var configuration = StallMonitor.Configuration(
             app: "truth-nio", version: "1", store: store, threshold: threshold)
         configuration.limits = .none
@@ -98,6 +100,12 @@ struct Truth {
                 try await application(monitor, port: port, .route, loop: ofTasks).runService()
             },
             Task.detached {
+                try await application(
+                    monitor, port: port + 4, .tracedRoute, .tracedBody, isTraced: true,
+                    loop: ofTasks
+                ).runService()
+            },
+            Task.detached {
                 try await serveOrders(
                     Orders(monitor: monitor, place: .unary, loop: ofTasks), port: port + 2)
             },
@@ -119,10 +127,15 @@ struct Truth {
     }
 
     private func plant(_ place: Place, _ milliseconds: Int, _ ports: (channel: Int, own: Int)) {
-        let request = "GET /block/\(milliseconds) HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        func request(_ path: String) -> String {
+            "GET /\(path)/\(milliseconds) HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        }
         switch place {
-        case .route: send(request, to: port)
-        case .routeOnExecutor: send(request, to: port + 1)
+        case .route: send(request("block"), to: port)
+        case .body: send(request("body"), to: port)
+        case .tracedRoute: send(request("block"), to: port + 4)
+        case .tracedBody: send(request("body"), to: port + 4)
+        case .routeOnExecutor: send(request("block"), to: port + 1)
         case .unary: callOrders(milliseconds, port: port + 2)
         case .unaryOnExecutor: callOrders(milliseconds, port: port + 3)
         case .channelRead: send("\(milliseconds)", to: ports.channel)

@@ -6,7 +6,7 @@
 //     truth-nio serve WAY LENGTH [STORE]  a plain server for measurements; WAY: alone, watched, labelled; LENGTH: 10 s, 10000r
 //     truth-nio cost WHAT WAY [STORE]     nanoseconds of CPU of a loop's tick or a task's job; WAY: alone, watched
 //
-// $TRUTH_PORT is the first of four ports (18080). SABOTAGE=1: the waits of one loop are not observed, which the judgement
+// $TRUTH_PORT is the first of five ports (18080). SABOTAGE=1: the waits of one loop are not observed, which the judgement
 // must show. SLOWNESS=100 multiplies the thresholds of `serve`.
 
 import Foundation

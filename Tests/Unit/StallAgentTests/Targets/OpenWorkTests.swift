@@ -17,7 +17,7 @@ import Testing
                     trace.withMemoryRebound(to: CChar.self) { trace in
                         stall_span_begin(
                             name.baseAddress, UInt32(name.count), trace.baseAddress,
-                            UInt32(trace.count))
+                            UInt32(trace.count), "00f067aa0ba902b7", 16)
                     }
                 }
             }
@@ -74,6 +74,37 @@ import Testing
         #expect(here.map(\.name) == ["span here"])
     }
 
+    @Test func `a span has its last name, also after its end, until another one has its place`() async {
+        await Task.detached {
+            let span = begin("HTTP GET route not found")
+            let listed = own()
+            stall_span_rename(span, "GET /orders/{id}", 16)
+            #expect(own().map(\.name) == ["GET /orders/{id}"])
+            #expect(own().map(\.span) == ["00f067aa0ba902b7"])
+            #expect(listed.map(\.renamed.name) == ["GET /orders/{id}"])
+            stall_span_end(span)
+            stall_span_rename(span, "late", 4)
+            #expect(listed.map(\.renamed.name) == ["GET /orders/{id}"])
+            for _ in 0..<1100 { stall_span_end(begin("another")) }
+            #expect(listed.map(\.renamed.name) == ["HTTP GET route not found"])
+        }.value
+    }
+
+    /// Method: names of one letter each, which a torn one is not.
+    @Test func `a name is never half of one and half of another`() async {
+        let span = begin(String(repeating: "a", count: 60))
+        let writer = Task.detached {
+            for round in 0..<20_000 {
+                stall_span_rename(span, String(repeating: round % 2 == 0 ? "b" : "a", count: 60), 60)
+            }
+        }
+        var work = OpenWork(name: "c", age: .zero, isSpan: true, isOwn: true)
+        work.number = span
+        for _ in 0..<20_000 { #expect(Set(work.renamed.name).count == 1) }
+        await writer.value
+        stall_span_end(span)
+    }
+
     @Test func `a full table drops spans and counts them`() {
         let before = stall_span_dropped()
         let spans = (0..<1200).map { begin("span \($0)") }
@@ -92,6 +123,8 @@ import Testing
         var own = work
         (own.isOwn, own.trace, own.age) = (true, "", .seconds(75))
         #expect(own.evidence == CauseEvidence("span", "GET /orders, for 75 s"))
+        (own.trace, own.span) = ("4bf9", "00f0")
+        #expect(own.evidence == CauseEvidence("span", "GET /orders, trace 4bf9, span 00f0, for 75 s"))
         own.isSpan = false
         #expect(own.evidence.name == "request")
     }

@@ -18,13 +18,15 @@ import Testing
         all.store = "/home/me/all.sqlite"
         all.apps = ["photos", "vid\"eos"]
         all.color = .never
+        all.trace = "https://tempo/trace/{trace}?at={span}"
         #expect(
             try read(
                 """
                 {
                   "store": "~/all.sqlite",
                   "app": ["photos", "vid\\"eos"],
-                  "color": "never"
+                  "color": "never",
+                  "trace": "https://tempo/trace/{trace}?at={span}"
                 }
 
                 """) == all)
@@ -37,11 +39,15 @@ import Testing
         ("store = x", "f.json:1: expected { at the beginning; found 'store'"),
         (
             "{\n  \"stroe\": \"/a\"\n}",
-            "f.json:2: expected \"store\", \"app\" or \"color\"; found \"stroe\""
+            "f.json:2: expected \"store\", \"app\", \"color\" or \"trace\"; found \"stroe\""
         ),
         (
             "{\n\n  \"color\": \"red\" }",
             "f.json:3: expected auto, always or never for \"color\"; found 'red'"
+        ),
+        (
+            "{ \"trace\": \"https://tempo/{span}\" }",
+            "f.json:1: expected an address such as https://HOST/trace/{trace} for \"trace\"; found 'https://tempo/{span}'"
         ),
         ("{ \"color\": true }", "f.json:1: expected a string; found 'true'"),
         ("{ \"app\": 5 }", "f.json:1: expected a string or a list of strings; found '5'"),
