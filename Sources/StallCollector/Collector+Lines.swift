@@ -31,6 +31,7 @@ extension Collector {
         guard let read else { throw Self.stopping }
         let (rows, size) = try read.get()
         defer { counts.count { $0.heldBytes -= Int64(size) } }
+        let hosts = Storage.hosts(of: rows)
         let range = PushRange(store: store, from: head.from, through: head.through)
         counts.count { $0.waiting += 1 }
         let start = seconds()
@@ -40,7 +41,9 @@ extension Collector {
             $0.waiting -= 1
             $0.writeSeconds += spent
         }
-        return try answer(outcome)
+        let answer = try answer(outcome)
+        counts.notePush(of: hosts, at: unixTime())
+        return answer
     }
 
     /// Checks and reads a body, on a thread for it.
@@ -105,7 +108,7 @@ extension Collector {
     }
 
     /// Tells the operator, who may know the store's path, once a minute: senders come back every few seconds.
-    private func noteUnavailable(_ reason: String) {
+    func noteUnavailable(_ reason: String) {
         let now = seconds()
         let isDue = rates.withLock { rates in
             guard now - rates.lastComplaint >= 60 else { return false }

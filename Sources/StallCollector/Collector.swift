@@ -5,6 +5,7 @@
 //
 // Each arrow may end in an answer; only behind the last one is anything stored.
 
+internal import Glibc
 internal import StallModel
 internal import Synchronization
 
@@ -13,6 +14,13 @@ package enum CollectorBodyError: Error {
     case tooLarge
     /// The sender took too long, or went.
     case ended
+}
+
+/// Seconds since 1970.
+package func wallClockSeconds() -> Double {
+    var time = timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    return Double(time.tv_sec)
 }
 
 /// A collector without its sockets.
@@ -27,7 +35,10 @@ package final class Collector<Storage: PushStorage>: Sendable {
     let askThreads: [WorkThread]
     let counts = CollectorCounts()
     let rates: Mutex<Rates>
+    let readiness = Mutex(Readiness())
     let seconds: @Sendable () -> Double
+    let unixTime: @Sendable () -> Double
+    let pause: @Sendable (Double) async -> Void
     let log: @Sendable (String) -> Void
 
     struct Rates {
@@ -41,10 +52,17 @@ package final class Collector<Storage: PushStorage>: Sendable {
 
     /// - Parameters:
     ///   - seconds: A clock that does not jump.
+    ///   - unixTime: The wall clock, in seconds since 1970.
+    ///   - pause: Waits so many seconds.
     package init(
         storage: Storage, tokens: TokenFile, reader: (any CollectorReader)? = nil,
         limits: CollectorLimits = CollectorLimits(), readingThreads: Int = 2,
-        seconds: @escaping @Sendable () -> Double, log: @escaping @Sendable (String) -> Void
+        seconds: @escaping @Sendable () -> Double,
+        unixTime: @escaping @Sendable () -> Double = { wallClockSeconds() },
+        pause: @escaping @Sendable (Double) async -> Void = {
+            try? await Task.sleep(for: .seconds($0))
+        },
+        log: @escaping @Sendable (String) -> Void
     ) {
         self.limits = limits
         tokenFile = tokens
@@ -57,6 +75,8 @@ package final class Collector<Storage: PushStorage>: Sendable {
                 tokens: RateLimiter(rate: limits.requestRate, burst: limits.requestBurst),
                 failures: RateLimiter(rate: limits.failureRate, burst: limits.failureBurst)))
         self.seconds = seconds
+        self.unixTime = unixTime
+        self.pause = pause
         self.log = log
     }
 
@@ -91,10 +111,18 @@ package final class Collector<Storage: PushStorage>: Sendable {
         }
         switch route {
         case .health: return CollectorAnswer(200, type: "text/plain; charset=utf-8", "ok\n")
+        case .readiness: return await readinessAnswer()
         case .metrics:
+            // Machines are named only to who may read of all apps.
+            var namesHosts = false
+            if request.token != nil {
+                namesHosts = try await token(of: request, .read).apps.contains("*")
+            }
+            let isReady = await fault() == nil
             return CollectorAnswer(
                 200, type: "text/plain; version=0.0.4; charset=utf-8",
-                counts.text(tokenFailures: tokenFile.failures))
+                counts.text(
+                    tokenFailures: tokenFile.failures, isReady: isReady, namesHosts: namesHosts))
         case .position(let store):
             _ = try await token(of: request, .write)
             guard let position = await writer.position(of: store) else {

@@ -20,7 +20,11 @@ final class CollectorCounts: Sendable {
         /// Batches that wait for the writer, or are written.
         var waiting: Int64 = 0
         var writeSeconds = 0.0
+        /// When rows of each machine were committed last, in seconds since 1970.
+        var lastPushes: [String: Double] = [:]
     }
+    /// Of more machines, those that pushed last are known.
+    private static let hostLimit = 5000
 
     private let values = Mutex(Values())
 
@@ -35,7 +39,17 @@ final class CollectorCounts: Sendable {
         }
     }
 
-    func text(tokenFailures: Int64) -> String {
+    func notePush(of hosts: Set<String>, at time: Double) {
+        values.withLock { values in
+            for host in hosts { values.lastPushes[host] = time }
+            guard values.lastPushes.count > Self.hostLimit else { return }
+            let times = values.lastPushes.values.sorted()
+            let first = times[times.count - Self.hostLimit * 9 / 10]
+            values.lastPushes = values.lastPushes.filter { $0.value >= first }
+        }
+    }
+
+    func text(tokenFailures: Int64, isReady: Bool, namesHosts: Bool) -> String {
         let values = values.withLock { $0 }
         var text = PrometheusText()
         text.family("stall_collector_requests_total", .counter, "Requests by status.")
@@ -63,6 +77,20 @@ final class CollectorCounts: Sendable {
             "stall_collector_token_file_errors_total", .counter,
             "Changes of the token file that could not be read.")
         text.sample("stall_collector_token_file_errors_total", tokenFailures)
+        text.family(
+            "stall_collector_ready", .gauge, "Whether a batch would be committed: 1, or 0.")
+        text.sample("stall_collector_ready", isReady ? 1 : 0)
+        guard namesHosts else { return text.lines.joined(separator: "\n") + "\n" }
+        text.family(
+            "stall_collector_last_push_timestamp_seconds", .gauge,
+            "When rows of a machine were committed last, since the start.")
+        for (host, time) in values.lastPushes.sorted(by: { $0.key < $1.key }) {
+            let printable = host.unicodeScalars.filter { $0.value >= 0x20 }
+            let label = String(String.UnicodeScalarView(printable))
+            let name = PrometheusText.series(
+                "stall_collector_last_push_timestamp_seconds", ["host": label])
+            text.sample(name, Int64(time))
+        }
         return text.lines.joined(separator: "\n") + "\n"
     }
 }

@@ -49,6 +49,9 @@ extension Ingest {
         }
     }
 
+    /// Takes the store's lock for writing, and gives it back: throws what a batch would run into.
+    package func probe() throws(StoreError) { try write { _ in } }
+
     private func takeAlone(_ rows: PushedRows) throws(StoreError) -> PushedBatchResult {
         var refused: RefusedBatch?
         do throws(StoreError) {

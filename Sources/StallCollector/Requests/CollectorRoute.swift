@@ -6,6 +6,7 @@ internal import StallModel
 /// What a request is for.
 enum CollectorRoute: Hashable {
     case health
+    case readiness
     case metrics
     /// How far a store was taken.
     case position(UniqueID)
@@ -25,6 +26,7 @@ enum CollectorRoute: Hashable {
     init?(_ path: Substring) {
         switch path {
         case "/healthz": self = .health
+        case "/readyz": self = .readiness
         case "/metrics": self = .metrics
         case "/": self = .question(.report)
         default:

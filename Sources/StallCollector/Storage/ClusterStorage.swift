@@ -111,5 +111,9 @@ package final class ClusterStorage: PushStorage {
         lastRenewal = seconds()
     }
 
+    package static func hosts(of rows: Rows) -> Set<String> { rows.hosts }
+
+    package func probe() throws { _ = try positions.read(of: [UniqueID((0, 0))]) }
+
     package func close() { try? staged.renew() }
 }

@@ -50,6 +50,9 @@ package protocol PushStorage: AnyObject, SendableMetatype {
     /// The lines of a batch, read.
     associatedtype Rows: Sendable
 
+    /// The machines that the lines are of.
+    static func hosts(of rows: Rows) -> Set<String>
+
     /// Reads lines, on any thread: several batches are read while one is written.
     static func read(
         _ lines: [UInt8], of store: UniqueID, for token: CollectorToken
@@ -59,6 +62,9 @@ package protocol PushStorage: AnyObject, SendableMetatype {
 
     /// Takes batches, in order, and returns after they are committed: their outcomes, in the same order.
     func take(_ batches: [(range: PushRange, rows: Rows, token: CollectorToken)]) -> [PushOutcome]
+
+    /// Throws what a batch would run into now: a full disk, a locked store, a cluster that does not answer.
+    func probe() throws
 
     func close()
 }

@@ -38,6 +38,16 @@ final class PushWriter<Storage: PushStorage>: Sendable {
         return await thread.answer { try? storage.storage.position(of: store) } ?? nil
     }
 
+    /// What a batch would run into now; nil where it would be committed. Waits its turn.
+    func probe() async -> String? {
+        let storage = storage
+        let answer = await thread.answer { () -> String? in
+            do { try storage.storage.probe() } catch { return "\(error)" }
+            return nil
+        }
+        return answer ?? "the collector stops"
+    }
+
     /// Commits what waits, then closes the store.
     func stop() {
         let storage = storage

@@ -15,6 +15,7 @@ package final class SQLiteStorage: PushStorage {
         /// How many lines are of kinds or versions that are not known here.
         var unknownCount = 0
         var apps: Set<String> = []
+        var hosts: Set<String> = []
     }
 
     private let ingest: Ingest
@@ -57,6 +58,7 @@ package final class SQLiteStorage: PushStorage {
                     refuse(LineFault(line: feed.lineNumber, reason: "is not of the store \(store)"))
                     continue
                 }
+                if let host = row.run?.host, rows.hosts.count < 100 { rows.hosts.insert(host) }
                 if let app = row.run?.app, rows.apps.insert(app).inserted, !token.allows(app: app) {
                     return .failure(PushRefusal(.foreign(Self.foreign(app, feed.lineNumber))))
                 }
@@ -143,6 +145,13 @@ package final class SQLiteStorage: PushStorage {
             apps[store] = try ingest.apps(of: store)
         }
         return apps[store]?.first { !token.allows(app: $0) }
+    }
+
+    package static func hosts(of rows: Rows) -> Set<String> { rows.hosts }
+
+    package func probe() throws {
+        try ingest.probe()
+        try RoomProbe.write(beside: path)
     }
 
     package func close() { try? ingest.close() }

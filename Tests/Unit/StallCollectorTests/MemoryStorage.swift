@@ -12,6 +12,8 @@ final class MemoryStorage: PushStorage, Sendable {
         /// How many batches were handed over together.
         var groups: [Int] = []
         var isFull = false
+        /// The writer hangs in its next probe until this is false.
+        var isStuck = false
         var isClosed = false
     }
 
@@ -56,6 +58,17 @@ final class MemoryStorage: PushStorage, Sendable {
         }
     }
 
+    static func hosts(of rows: [String]) -> Set<String> {
+        Set(rows.map { "host of \($0.prefix { $0 != " " })" })
+    }
+
+    struct Full: Error {}
+
+    func probe() throws {
+        while held.withLock({ $0.isStuck }) { sched_yield() }
+        if held.withLock({ $0.isFull }) { throw Full() }
+    }
+
     func close() { held.withLock { $0.isClosed = true } }
 }
 
@@ -71,6 +84,8 @@ final class CollectorFixture {
 
     final class TestClock: Sendable {
         let now = Mutex(100.0)
+        /// Pauses take no time.
+        let isStanding = Mutex(false)
     }
 
     init(limits: CollectorLimits = CollectorLimits(), reader: (any CollectorReader)? = nil) throws {
@@ -88,7 +103,11 @@ final class CollectorFixture {
         let clock = clock
         collector = Collector(
             storage: storage, tokens: try TokenFile(tokenPath), reader: reader, limits: limits,
-            seconds: { clock.now.withLock { $0 } }, log: { _ in })
+            seconds: { clock.now.withLock { $0 } }, unixTime: { 1_800_000_000 },
+            pause: { time in
+                await Task.yield()
+                clock.now.withLock { $0 += clock.isStanding.withLock { $0 } ? 0 : time }
+            }, log: { _ in })
     }
 
     deinit { try? FileManager.default.removeItem(at: folder) }

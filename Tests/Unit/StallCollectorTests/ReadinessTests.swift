@@ -1,0 +1,76 @@
+import Foundation
+import StallModel
+import Synchronization
+import Testing
+
+@testable import StallCollector
+
+/// Goal: a collector says within five seconds that it stores nothing, and stays alive.
+/// Method: the collector without sockets, on a store in memory that is full or hangs; the test owns the clock.
+@Suite struct ReadinessTests {
+    let fixture: CollectorFixture
+
+    init() throws { fixture = try CollectorFixture() }
+
+    private func pass(_ seconds: Double) { fixture.clock.now.withLock { $0 += seconds } }
+    private var now: Double { fixture.clock.now.withLock { $0 } }
+
+    @Test func `a collector that stores is ready`() async {
+        fixture.clock.isStanding.withLock { $0 = true }
+        let answer = await fixture.get("/readyz")
+        #expect(answer.status == 200 && answer.text == "ready\n")
+        #expect(await fixture.get("/metrics").text.contains("\nstall_collector_ready 1\n"))
+    }
+
+    @Test func `one that has no room is not, until it has`() async {
+        fixture.clock.isStanding.withLock { $0 = true }
+        fixture.storage.held.withLock { $0.isFull = true }
+        let answer = await fixture.get("/readyz")
+        #expect(answer.status == 503 && answer.text == "nothing can be stored now\n")
+        #expect(await fixture.get("/metrics").text.contains("\nstall_collector_ready 0\n"))
+        #expect(await fixture.get("/healthz").status == 200)
+        fixture.storage.held.withLock { $0.isFull = false }
+        // Asked at most once a second.
+        #expect(await fixture.get("/readyz").status == 503)
+        pass(1)
+        #expect(await fixture.get("/readyz").status == 200)
+    }
+
+    @Test func `one whose writer hangs says so within five seconds, each time`() async {
+        fixture.storage.held.withLock { $0.isStuck = true }
+        for _ in 0..<3 {
+            let start = now
+            #expect(await fixture.get("/readyz").status == 503)
+            #expect(now - start < 5)
+            #expect(await fixture.get("/healthz").status == 200)
+        }
+        fixture.clock.isStanding.withLock { $0 = true }
+        fixture.storage.held.withLock { $0.isStuck = false }
+        // The question is answered some time, and the next one after it.
+        while await fixture.get("/readyz").status != 200 { pass(1) }
+    }
+
+    /// Goal: /metrics needs no token, but names no machine without one.
+    @Test func `the last push of each machine is told to who may read of all apps`() async throws {
+        let name = "stall_collector_last_push_timestamp_seconds"
+        let made = CollectorToken.make(.read, apps: ["*"])
+        try TokenFile.change(fixture.tokenPath) { $0.tokens.append(made.token) }
+        #expect(await !fixture.get("/metrics", token: made.text).text.contains("\(name){"))
+        _ = await fixture.push(Array("photos 1\n".utf8))
+        // A refused one is none.
+        _ = await fixture.push(Array("music 1\n".utf8))
+        let text = await fixture.get("/metrics", token: made.text).text
+        #expect(text.contains("\n\(name){host=\"host of photos\"} 1800000000\n"))
+        #expect(!text.contains("host of music"))
+        #expect(await !fixture.get("/metrics").text.contains(name))
+        #expect(await !fixture.get("/metrics", token: fixture.read).text.contains(name))
+        #expect(await fixture.get("/metrics", token: "swc_wrong").status == 401)
+    }
+
+    @Test func `a directory that is not there has no room`() throws {
+        #expect(throws: RoomProbe.self) { try RoomProbe.write(beside: "/nowhere/at/all.sqlite") }
+        try RoomProbe.write(beside: fixture.tokenPath)
+        let names = try FileManager.default.contentsOfDirectory(atPath: fixture.folder.path)
+        #expect(!names.contains { $0.hasSuffix("-probe") })
+    }
+}
