@@ -42,7 +42,7 @@ public final class StallMonitor: Sendable {
         let controlGroup: ControlGroup
         let watches = RegistrationList()
         /// The threads that other modules watch by their waits.
-        let loopThreads = Mutex<[ThreadID: LoopThread]>([:])
+        let loopThreads = Mutex<[ThreadID: WatchedLoopThread]>([:])
         let settings = Mutex<SettingsFile?>(nil)
         let systemd = Mutex<SystemdNotifier?>(nil)
         let intervals = Mutex<[IntervalThread]>([])

@@ -96,7 +96,8 @@ final class ThreadTarget: MonitoredTarget {
 
     /// A thread that ended during its work is not stalled. Another thread may have its id by now.
     func correct(_ word: UInt64, at now: MonotonicInstant) -> Bool {
-        let isWaiting = isWaitingUnseen.map { $0(word) } ?? false
+        // Not Optional.map, whose first use makes the metadata of a function's type, in the heap.
+        let isWaiting: Bool? = if let isWaitingUnseen { isWaitingUnseen(word) } else { false }
         if isWaiting == true { hasWaitedUnseen.store(true, ordering: .relaxed) }
         if isWaiting != false || thread.hasEnded {
             beacon.correct(word, to: UInt8(STALL_LOOP_IDLE), at: now)

@@ -7,7 +7,8 @@ import Testing
 @Suite struct UnwindTablesTests {
     private func tables() -> [stall_range] {
         var ranges = [stall_range](repeating: stall_range(), count: 1024)
-        return Array(ranges.prefix(stall_unwind_tables(&ranges, ranges.count)))
+        let count = stall_unwind_tables(&ranges, ranges.count)
+        return Array(ranges.prefix(count))
     }
 
     @Test func `every image has its unwind tables listed`() {

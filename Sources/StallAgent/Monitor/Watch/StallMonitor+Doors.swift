@@ -12,9 +12,9 @@ internal import Synchronization
 package final class ExternalWatch: Sendable {
     private let end: @Sendable () -> Void
     /// The thread that it watches, with others or alone.
-    private let thread: LoopThread?
+    private let thread: WatchedLoopThread?
 
-    fileprivate init(of thread: LoopThread? = nil, _ end: @escaping @Sendable () -> Void) {
+    fileprivate init(of thread: WatchedLoopThread? = nil, _ end: @escaping @Sendable () -> Void) {
         self.thread = thread
         self.end = end
     }
@@ -70,14 +70,14 @@ extension StallMonitor {
         let id = ThreadID(rawValue: stall_gettid())
         let shared = SharedBeacon(beacon)
         let (thread, number, isNew) = agent.loopThreads.withLock {
-            threads -> (LoopThread, Int?, Bool) in
+            threads -> (WatchedLoopThread, Int?, Bool) in
             if let known = threads[id], known.beacon.pointer == shared.pointer,
                 let number = known.add(as: name, threshold: threshold, detach: detach)
             {
                 return (known, number, false)
             }
             stall_beacon_publish_thread(shared.pointer, id.rawValue)
-            let new = LoopThread(
+            let new = WatchedLoopThread(
                 .current(), shared, way: way, isWaitingUnseen: isWaitingUnseen, monitor: self)
             threads[id] = new
             return (new, new.add(as: name, threshold: threshold, detach: detach), true)

@@ -9,7 +9,7 @@ internal import Synchronization
 /// The watches of one thread by one monitor.
 ///
 /// **Thread safety:** may be used on any thread but the watchdog's.
-final class LoopThread: Sendable {
+final class WatchedLoopThread: Sendable {
     private struct Watch: Sendable {
         let number: Int
         let name: String
