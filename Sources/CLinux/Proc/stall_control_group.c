@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "stall_control_group.h"
+#include "stall_descriptors.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -9,10 +10,10 @@
 enum { CAPACITY = 2048 };
 
 static bool read_path(const char *path, char *text) {
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const int file = stall_descriptor_own(open(path, O_RDONLY | O_CLOEXEC));
     if (file < 0) return false;
     const ssize_t count = pread(file, text, CAPACITY - 1, 0);
-    close(file);
+    stall_descriptor_end(file);
     text[count > 0 ? count : 0] = 0;
     return count > 0;
 }

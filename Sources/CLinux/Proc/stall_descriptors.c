@@ -45,6 +45,12 @@ void stall_descriptor_close(int descriptor) {
     if (stall_descriptor_is_own(descriptor)) close(descriptor);
 }
 
+void stall_descriptor_end(int descriptor) {
+    const int saved = errno;
+    if (descriptor >= 0 && !stall_descriptor_is_foreign(descriptor)) close(descriptor);
+    errno = saved;
+}
+
 void stall_descriptor_keep_only(int descriptor) {
     enum { UNSHARE = 2 };
     const int saved = errno;

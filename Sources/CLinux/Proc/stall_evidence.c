@@ -14,6 +14,7 @@
 
 #include "stall_memory.h"
 #include "stall_task.h"
+#include "stall_descriptors.h"
 
 // Appends text; false if it does not fit.
 static bool append(char *to, size_t capacity, const char *text) {
@@ -80,9 +81,9 @@ void stall_evidence_read(stall_thread_files *files, stall_thread_snapshot *snaps
 
 // Opened for each reading.
 static bool read_path(const char *path, char *text, size_t capacity) {
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const int file = stall_descriptor_own(open(path, O_RDONLY | O_CLOEXEC));
     const bool is_read = read_text(file, text, capacity);
-    if (file >= 0) close(file);
+    if (file >= 0) stall_descriptor_end(file);
     return is_read;
 }
 
@@ -184,7 +185,7 @@ uint64_t stall_ring_operations(int32_t ring) {
 
 static bool read_name(int file, char *name) {
     bool isRead = read_text(file, name, 16);
-    if (file >= 0) close(file);
+    if (file >= 0) stall_descriptor_end(file);
     if (isRead) name[strcspn(name, "\n")] = 0;
     return isRead;
 }
@@ -194,7 +195,7 @@ bool stall_process_read_name(int32_t process, char *name) {
     char path[48] = "/proc/";
     append_number(path, sizeof path, (uint64_t)process);
     append(path, sizeof path, "/comm");
-    return read_name(open(path, O_RDONLY | O_CLOEXEC), name);
+    return read_name(stall_descriptor_own(open(path, O_RDONLY | O_CLOEXEC)), name);
 }
 
 bool stall_thread_read_name(int32_t thread, char *name) {

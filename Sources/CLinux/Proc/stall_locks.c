@@ -33,7 +33,7 @@ static bool parse_file_lock(const char *line, file_lock_line *lock) {
 
 // Calls `visit` with each line of /proc/locks. False if it cannot be opened. Expensive: the kernel waits for every CPU.
 static bool visit_locks(void (*visit)(const char *line, void *context), void *context) {
-    int file = open("/proc/locks", O_RDONLY | O_CLOEXEC);
+    int file = stall_descriptor_own(open("/proc/locks", O_RDONLY | O_CLOEXEC));
     if (file < 0) return false;
     char text[8192];
     size_t kept = 0;
@@ -49,7 +49,7 @@ static bool visit_locks(void (*visit)(const char *line, void *context), void *co
         if (kept == sizeof text - 1) break;  // no line is that long
         memmove(text, start, kept);
     }
-    close(file);
+    stall_descriptor_end(file);
     return true;
 }
 

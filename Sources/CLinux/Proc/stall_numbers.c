@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "stall_numbers.h"
+#include "stall_descriptors.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@ typedef struct {
 
 bool stall_numbers_open(stall_numbers *numbers, const char *path) {
     numbers->at = numbers->length = 0;
-    numbers->directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    numbers->directory = stall_descriptor_own(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     return numbers->directory >= 0;
 }
 
@@ -34,4 +35,4 @@ int32_t stall_numbers_next(stall_numbers *numbers) {
     }
 }
 
-void stall_numbers_close(stall_numbers *numbers) { close(numbers->directory); }
+void stall_numbers_close(stall_numbers *numbers) { stall_descriptor_end(numbers->directory); }

@@ -11,6 +11,7 @@
 
 #include "stall_clock.h"
 #include "stall_numbers.h"
+#include "stall_descriptors.h"
 
 static int open_number(int32_t number, const char *name) {
     char path[64] = "/proc/self/task/", digits[12];
@@ -20,7 +21,7 @@ static int open_number(int32_t number, const char *name) {
     while (count > 0) path[length++] = digits[--count];
     path[length++] = '/';
     strcpy(path + length, name);
-    return open(path, O_RDONLY | O_CLOEXEC);
+    return stall_descriptor_own(open(path, O_RDONLY | O_CLOEXEC));
 }
 
 // "PROCESS/task/THREAD" of the calling thread.
@@ -63,7 +64,7 @@ int32_t stall_task_thread(int32_t number) {
     const int file = open_number(number, "status");
     if (file < 0) return 0;
     const ssize_t count = read(file, text, sizeof text - 1);
-    close(file);
+    stall_descriptor_end(file);
     text[count > 0 ? count : 0] = 0;
     // "NSpid:\t4711\t12\n": from the namespace of /proc to the thread's own.
     char *field = strstr(text, "\nNSpid:");
@@ -133,6 +134,6 @@ int stall_task_waits_for_events(int32_t thread) {
     const int file = stall_task_open(thread, "syscall");
     if (file < 0) return -1;
     const int result = stall_task_file_shows_wait(file);
-    close(file);
+    stall_descriptor_end(file);
     return result;
 }

@@ -95,7 +95,7 @@ static int read_opened(
         return read_text(kept, text, capacity);
     }
     const int error = read_text(opened, text, capacity);
-    close(opened);
+    stall_descriptor_end(opened);
     // Checked afterwards: if the thread still lives, the file was its own.
     return error == 0 && !is_same_thread(files) ? ESRCH : error;
 }
@@ -144,7 +144,7 @@ int stall_thread_files_open(stall_thread_files *files, int32_t thread, uint64_t 
     if (number >= 0 && keep(files, STALL_THREAD_SYSCALL, number)) {
         files->numbers[STALL_THREAD_SYSCALL] = number;
     } else if (number >= 0) {
-        close(number);
+        stall_descriptor_end(number);
     }
     files->syscall_error = error;
     files->start_ticks = ticks;
@@ -265,7 +265,7 @@ int stall_thread_start_ticks(int32_t thread, uint64_t *ticks) {
     const int number = stall_task_open(thread, names[STALL_THREAD_STAT]);
     if (number < 0) return open_error(thread, errno);
     const int error = read_text(number, text, sizeof text);
-    close(number);
+    stall_descriptor_end(number);
     if (error == 0) *ticks = parse_state(text, &state) == 0 ? state.start_ticks : 0;
     return error;
 }
@@ -273,9 +273,9 @@ int stall_thread_start_ticks(int32_t thread, uint64_t *ticks) {
 int stall_process_read_state(int32_t process, stall_thread_state *state) {
     char path[32], text[1024];
     snprintf(path, sizeof path, "/proc/%d/stat", process);
-    const int number = open(path, O_RDONLY | O_CLOEXEC);
+    const int number = stall_descriptor_own(open(path, O_RDONLY | O_CLOEXEC));
     if (number < 0) return errno == ENOENT ? ESRCH : errno;
     const int error = read_text(number, text, sizeof text);
-    close(number);
+    stall_descriptor_end(number);
     return error != 0 ? error : parse_state(text, state);
 }

@@ -53,6 +53,11 @@ static int identify(void) {
     return unless(statx(-1, "", AT_EMPTY_PATH, STATX_INO, &facts), EBADF);
 }
 
+static int advise(void) {
+    const int error = posix_fadvise(-1, 0, 0, POSIX_FADV_NORMAL);
+    return error == EBADF ? 0 : error;
+}
+
 // Optional: fstat suffices for sockets and pipes, and kernels are built without it.
 static int compare(void) {
     syscall(SYS_kcmp, getpid(), getpid(), 0, 0, 0);
@@ -70,6 +75,7 @@ static const struct {
     {"getsockopt", "a wait for a socket is reported without the kind of the socket", read_option},
     {"getpeername", "a wait for a socket is reported without its peer", read_peer},
     {"statx", "the agent does not notice that the app has closed its descriptors", identify},
+    {"fadvise64", "a wait for a FIFO may be reported as one for a disk", advise},
     {"kcmp", "", compare},
 };
 

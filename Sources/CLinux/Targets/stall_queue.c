@@ -11,6 +11,7 @@
 
 #include "stall_clock.h"
 #include "stall_task.h"
+#include "stall_descriptors.h"
 
 #define WEAK __attribute__((weak))
 extern void *dispatch_queue_create_with_target(const char *label, void *attributes, void *target) WEAK;
@@ -166,7 +167,7 @@ static uint64_t waited_word(int32_t thread) {
     int file = stall_task_open(thread, "syscall");
     if (file < 0) return 0;
     ssize_t count = read(file, text, sizeof text - 1);
-    close(file);
+    stall_descriptor_end(file);
     if (count <= 0) return 0;
     text[count] = 0;
     char *rest;

@@ -22,6 +22,10 @@ bool stall_descriptor_is_foreign(int descriptor);
 /// does less harm than a closed one of the app's. Ignores -1.
 void stall_descriptor_close(int descriptor);
 
+/// Closes what was opened and marked for one reading, unless the app has closed it meanwhile and has something else there.
+/// Where nothing can be marked, it is closed.
+void stall_descriptor_end(int descriptor);
+
 /// Gives the calling thread a table of descriptors of its own, with this one only. Nothing happens before Linux 5.9, or
 /// where a sandbox refuses close_range.
 void stall_descriptor_keep_only(int descriptor);
