@@ -38,6 +38,9 @@ extension StallReport {
                 origin.revision <= ValueLimits.revision, "has a seq or revision out of range")
         }
         for frames in samples.map(\.frames) + threads.map(\.frames) {
+            try expect(
+                frames.count <= ValueLimits.entriesOfStack,
+                "has more than \(ValueLimits.entriesOfStack) frames in a stack")
             for frame in frames {
                 try expect(frame.function, ValueLimits.functionBytes, "function")
                 try expect(frame.rawName, ValueLimits.functionBytes, "raw_name")

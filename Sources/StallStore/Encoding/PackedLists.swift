@@ -34,12 +34,15 @@ extension [StackEntry] {
         return bytes
     }
 
-    /// Nil when the bytes are no such list.
+    /// Nil when the bytes are no such list, or one that is longer than any agent's: each entry is read from the store.
     package init?(encoded bytes: UnsafeRawBufferPointer) {
+        guard bytes.count <= ValueLimits.stackBytes else { return nil }
         self = []
         var rest = bytes[...]
         while !rest.isEmpty {
-            guard let number = rest.popLEB128() else { return nil }
+            guard let number = rest.popLEB128(), count < ValueLimits.entriesOfStack else {
+                return nil
+            }
             append(StackEntry(key: Int64(bitPattern: number)))
         }
     }

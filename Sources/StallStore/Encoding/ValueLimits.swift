@@ -31,6 +31,7 @@ package enum ValueLimits {
     package static let threadsOfReport = 1 << 16
     /// The locations of a stack, packed.
     package static let stackBytes = 1 << 20
+    package static let entriesOfStack = 1 << 16
     package static let frameCount = 1000
     package static let loadsOfRun = 100_000
     package static let lossesOfSource = 1_000_000
