@@ -72,7 +72,18 @@ extension FrameNames {
 package final class Interner {
     private let connection: Connection
     private var labels: [String: Int64] = [:]
-    private var runs: [UniqueID: Int64] = [:]
+    private var runs: [RunFacts: Int64] = [:]
+    /// The runs whose identifier another source gives to another process, by the numbers of their own rows.
+    private var namesakes: [Int64: Int64] = [:]
+
+    private struct RunFacts: Hashable {
+        var id: UniqueID
+        var app, version, host: String
+
+        init(_ run: ProcessRun) {
+            (id, app, version, host) = (run.id, run.app, run.version, run.host)
+        }
+    }
     private var images: [Int64: Int64] = [:]
     private var locations: [Int64: (id: Int64, detail: Int64)] = [:]
     private var functions: [Int64: Int64] = [:]
@@ -86,7 +97,8 @@ package final class Interner {
         self.connection = connection
         findLabel = try connection.prepare("select id from label where value = ?")
         addLabel = try connection.prepare("insert into label (value, checksum) values (?, ?)")
-        findRun = try connection.prepare("select id from process_run where uuid = ?")
+        findRun = try connection.prepare(
+            "select id, app, version, host from process_run where uuid = ?")
         addRun = try connection.prepare(
             """
             insert into process_run (uuid, app, version, build_id, host, pid, boot_id, start_ticks,
@@ -150,6 +162,7 @@ package final class Interner {
     package func forget() {
         labels.removeAll(keepingCapacity: true)
         runs.removeAll(keepingCapacity: true)
+        namesakes.removeAll(keepingCapacity: true)
         images.removeAll(keepingCapacity: true)
         locations.removeAll(keepingCapacity: true)
         outermost.removeAll(keepingCapacity: true)
@@ -161,7 +174,7 @@ package final class Interner {
     /// Forgets rows where very many are known: a source must not fill the memory, and all can be found again.
     package func trim() {
         if labels.count > 10_000 { labels.removeAll() }
-        if runs.count + images.count > 200_000 { (runs, images) = ([:], [:]) }
+        if runs.count + images.count > 200_000 { (runs, images, namesakes) = ([:], [:], [:]) }
         if locations.count + outermost.count + outermostRows.count > 1_000_000 {
             (locations, outermost, outermostRows) = ([:], [:], [:])
         }
@@ -175,16 +188,39 @@ package final class Interner {
         return id
     }
 
+    /// The row of a run. What a source says of it binds only that source: a run of the same identifier that is of
+    /// another app, version or host gets a row of its own.
     package func run(_ run: ProcessRun) throws -> Int64 {
-        if let id = runs[run.id] { return id }
-        let id =
-            try findRun.found(run.id)
-            ?? addRun.insert(
-                run.id, run.app, run.version, run.buildID?.bytes, run.host, Int64(run.pid),
-                run.bootID, Int64(bitPattern: run.startTicks), run.started.microseconds,
-                RowChecksum.of(run))
-        runs[run.id] = id
+        let facts = RunFacts(run)
+        if let id = runs[facts] { return id }
+        var own = run
+        let first = try row(of: run)
+        var found = first
+        if let first, !first.isSame {
+            own.id = run.namesake
+            found = try row(of: own)
+        }
+        let id = try found?.id ?? add(own)
+        if let first, first.id != id { namesakes[id] = first.id }
+        runs[facts] = id
         return id
+    }
+
+    private func row(of run: ProcessRun) throws -> (id: Int64, isSame: Bool)? {
+        try findRun.bind(run.id)
+        guard try findRun.step() else { return nil }
+        defer { findRun.reset() }
+        let isSame =
+            findRun.text(at: 1) == run.app && findRun.text(at: 2) == run.version
+            && findRun.text(at: 3) == run.host
+        return (try findRun.integer(at: 0), isSame)
+    }
+
+    private func add(_ run: ProcessRun) throws -> Int64 {
+        try addRun.insert(
+            run.id, run.app, run.version, run.buildID?.bytes, run.host, Int64(run.pid),
+            run.bootID, Int64(bitPattern: run.startTicks), run.started.microseconds,
+            RowChecksum.of(run))
     }
 
     package func loop(run: Int64, name: String, threshold_ns: Int64) throws -> Int64 {
@@ -198,7 +234,9 @@ package final class Interner {
     ) throws -> Interned {
         let hash = ContentHash.image(path: path, buildID: buildID, run: owner?.uuid)
         if let id = images[hash] { return Interned(id: id, hash: hash) }
-        let id = try findImage.found(hash) ?? addImage.insert(hash, path, buildID, owner?.id)
+        // Its hash has the identifier that the source gives the run.
+        let run = owner.map { namesakes[$0.id] ?? $0.id }
+        let id = try findImage.found(hash) ?? addImage.insert(hash, path, buildID, run)
         images[hash] = id
         return Interned(id: id, hash: hash)
     }

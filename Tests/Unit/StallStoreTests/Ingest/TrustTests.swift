@@ -342,6 +342,42 @@ import TestSupport
         guard case .skipped(.damaged) = outcome else { Issue.record("\(outcome)"); return }
     }
 
+    /// The first to use a run's identifier once gave its app's name to every other.
+    @Test(arguments: [["a", "b"], ["b", "a"]])
+    func `a run's identifier binds only its source`(order: [String]) throws {
+        var apps: [String: Int] = [:]
+        let id = ReportGenerator(seed: 1).run.id
+        for (name, seed, count) in [("a", 1, 3), ("b", 2, 2)] as [(String, UInt64, Int)] {
+            var generator = ReportGenerator(seed: seed)
+            var run = generator.run
+            (run.id, run.app) = (id, name)
+            let store = try AgentStore(path: directory(name + ".sqlite"), run: run)
+            for _ in 0..<count {
+                var report = generator.report(state: .ended)
+                report.run = run
+                try store.record(report, images: generator.images)
+            }
+            try store.close()
+            apps[name] = count
+        }
+        let central = directory("central.sqlite")
+        // Again in a new process, which knows of no run yet.
+        for _ in 0..<2 {
+            for name in order {
+                let ingest = try Ingest(into: central)
+                #expect(try ingest.run([directory(name + ".sqlite")]).skippedCount == 0)
+                try ingest.close()
+            }
+        }
+        let selection = try ReportStore.open(path: central).summaries(
+            ReportFilter(), ofGroups: nil)
+        let found = selection.reports.reduce(into: [:]) {
+            $0[selection.runs[$1.run].app, default: 0] += 1
+        }
+        #expect(found == apps)
+        #expect(try checkStore(path: central).isEmpty)
+    }
+
     @Test func `a column that is computed refuses the store`() throws {
         try write(2, to: "a.sqlite", seed: 1)
         try RawDatabase(directory("a.sqlite")).query(
