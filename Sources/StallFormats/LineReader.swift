@@ -1,5 +1,5 @@
-// Lines of a descriptor, or of memory, in bounded memory: a line that is too long is reported and skipped, however
-// long it is.
+// Lines of a descriptor, or of memory, in bounded memory: a line that is too long is reported and skipped; one of more
+// than a gigabyte ends the reading.
 
 internal import Glibc
 
@@ -10,6 +10,9 @@ struct LineReader {
         case whole([UInt8])
         case tooLong
     }
+
+    /// What is read of a line that is too long, in search of its end.
+    private static let longestSkip = 1 << 30
 
     /// Nil where all that there is to read is in the buffer.
     private let descriptor: CInt?
@@ -42,18 +45,24 @@ struct LineReader {
     /// The next line; nil at the end, or when reading fails: then `errno` is not 0.
     mutating func next() -> Line? {
         var line: [UInt8] = []
-        var (isTooLong, hasBegun) = (false, false)
+        var (isTooLong, hasBegun, skipped) = (false, false, 0)
         while true {
             if unread.isEmpty {
                 guard fill() else { break }
             }
             hasBegun = true
-            let end = buffer[unread].firstIndex(of: UInt8(ascii: "\n"))
+            let end = endOfLine()
             let part = unread.lowerBound..<(end ?? unread.upperBound)
-            if line.count + part.count > limit {
+            if isTooLong || line.count + part.count > limit {
                 isTooLong = true
                 line.removeAll()
-            } else if !isTooLong {
+                skipped += part.count
+                // No lines at all: /dev/zero, or the wrong device.
+                guard skipped <= Self.longestSkip else {
+                    errno = EFBIG
+                    break
+                }
+            } else {
                 line += buffer[part]
             }
             unread = (end.map { $0 + 1 } ?? unread.upperBound)..<unread.upperBound
@@ -63,6 +72,16 @@ struct LineReader {
         if isTooLong { return .tooLong }
         if line.last == UInt8(ascii: "\r") { line.removeLast() }
         return .whole(line)
+    }
+
+    /// Where the next line end in the buffer is.
+    private func endOfLine() -> Int? {
+        buffer.withUnsafeBytes { bytes in
+            guard let start = bytes.baseAddress,
+                let found = memchr(start + unread.lowerBound, 0x0a, unread.count)
+            else { return nil }
+            return found - UnsafeMutableRawPointer(mutating: start)
+        }
     }
 
     private mutating func fill() -> Bool {

@@ -358,13 +358,19 @@ extension ReportLine {
         return value
     }
 
-    /// RFC 3339, in any zone, to the microsecond.
+    private static func dayCount(ofMonth month: Int64, in year: Int64) -> Int64 {
+        let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+        return month == 2 ? (isLeap ? 29 : 28) : [4, 6, 9, 11].contains(month) ? 30 : 31
+    }
+
+    /// RFC 3339, in any zone, to the microsecond. Unix time has no leap seconds: none has a number of its own.
     static func time(_ text: String, _ key: String) throws -> UnixTime {
         var rest = TimeText(text)
         guard let year = rest.number(4), rest.skip("-"), let month = rest.number(2, 1...12),
-            rest.skip("-"), let day = rest.number(2, 1...31), rest.skip("Tt "),
+            rest.skip("-"), let day = rest.number(2, 1...Self.dayCount(ofMonth: month, in: year)),
+            rest.skip("Tt "),
             let hour = rest.number(2, 0...23), rest.skip(":"), let minute = rest.number(2, 0...59),
-            rest.skip(":"), let second = rest.number(2, 0...60), let microsecond = rest.fraction(),
+            rest.skip(":"), let second = rest.number(2, 0...59), let microsecond = rest.fraction(),
             let zone = rest.zone(), rest.isAtEnd
         else { throw LineProblem("has no time such as 2026-11-21T09:30:00Z in \(key)") }
         // Days since 1970 by the proleptic Gregorian calendar; March is the first month of a year.
@@ -415,7 +421,9 @@ private struct TimeText {
     mutating func zone() -> Int64? {
         if skip("Zz") { return 0 }
         let isBehind = rest.first == UInt8(ascii: "-")
-        guard skip("+-"), let hours = number(2), skip(":"), let minutes = number(2) else {
+        guard skip("+-"), let hours = number(2, 0...23), skip(":"),
+            let minutes = number(2, 0...59)
+        else {
             return nil
         }
         return (isBehind ? -1 : 1) * (hours * 3600 + minutes * 60)

@@ -45,6 +45,9 @@ extension PortableRow {
             try expectRevision(row.revision)
             try expectPath(row.location.imagePath, "location.image")
             try expectBuildID(row.location.buildID)
+            try expect(
+                row.frames.count <= ValueLimits.frameCount,
+                "has more than \(ValueLimits.frameCount) functions")
             for frame in row.frames {
                 try expect(
                     frame.function?.utf8.count ?? 0 <= ValueLimits.functionBytes
