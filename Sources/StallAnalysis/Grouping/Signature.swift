@@ -68,7 +68,8 @@ func signature(of stacks: [WeightedFrames], rules: GroupingRules) -> Signature {
     let path = DominantPath(stacks)
     guard let first = path.keyFrames.first else {
         return Signature(
-            hash: hash(of: []), keyFrames: [], title: "no stack was taken", isWithoutAppFrame: true)
+            hash: hash(of: []), keyFrames: [], title: ReportGroup.titleWithoutStack,
+            isWithoutAppFrame: true)
     }
     let wait = dominantWait(stacks)
     var names = path.keyFrames.map(\.title)

@@ -21,6 +21,9 @@ package enum WaitClass: String, CaseIterable, Hashable, Sendable {
 }
 
 extension ReportGroup {
+    /// Of stalls of which no sample has a stack.
+    package static let titleWithoutStack = "no stack was taken"
+
     /// The title for display: `lock in save() <- Editor.close()`.
     ///
     /// - Parameter cause: The cause of the group's stalls, or of the one shown; nil if none was determined.
@@ -29,6 +32,7 @@ extension ReportGroup {
         // A group of an imported store may have any title.
         guard title.hasPrefix(prefix) else { return title }
         let word = (cause ?? wait?.cause)?.titleWord
+        if title == Self.titleWithoutStack { return word.map { "\($0), \(title)" } ?? title }
         return (word.map { "\($0) in " } ?? "") + title.dropFirst(prefix.count)
     }
 }

@@ -351,6 +351,11 @@ import TestSupport
 
     @Test func `no stack at all is a group of its own`() {
         #expect(signature([]).title == "no stack was taken")
+        let group = ReportGroup(
+            signature: 1, family: 1, title: signature([]).title, frames: [], wait: nil,
+            isWithoutAppFrame: true, isCut: false)
+        #expect(group.title(under: .sleep) == "sleep, no stack was taken")
+        #expect(group.title(under: nil) == "no stack was taken")
         #expect(signature([]).hash == StallAnalysis.signature(of: [([], .seconds(1))]).hash)
     }
 
