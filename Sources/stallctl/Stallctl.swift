@@ -51,7 +51,7 @@ struct Stallctl: ParsableCommand {
             // Not ArgumentParser's `version:`, which would add --version to every subcommand, where it filters reports.
             if CommandLine.arguments.dropFirst() == ["--version"] { return try writeVersion() }
             try checkCommandName(CommandLine.arguments.dropFirst())
-            var command = try parseAsRoot()
+            var command = try parseAsRoot(separatingEmptyValues(CommandLine.arguments.dropFirst()))
             _ = try UserSettings.loaded.get()
             try command.run()
             if !PartialAnswer.missing.isEmpty { Glibc.exit(PartialAnswer.exitCode) }
@@ -88,6 +88,19 @@ struct Stallctl: ParsableCommand {
     private static func keepStandardDescriptors() {
         for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) < 0 {
             _ = open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY)
+        }
+    }
+
+    /// Makes `--loop=` the two words `--loop` and an empty one: ArgumentParser takes it for an option without a value,
+    /// and a loop may have no name.
+    static func separatingEmptyValues(_ words: some Collection<String>) -> [String] {
+        let operands = words.firstIndex(of: "--") ?? words.endIndex
+        return words.indices.flatMap { index -> [String] in
+            let word = words[index]
+            let isEmptyValue =
+                index < operands && word.hasPrefix("--") && word.hasSuffix("=")
+                && word.count(where: { $0 == "=" }) == 1
+            return isEmptyValue ? [String(word.dropLast()), ""] : [word]
         }
     }
 

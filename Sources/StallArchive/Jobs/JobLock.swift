@@ -27,7 +27,7 @@ package struct JobLock: ~Copyable {
                 close(descriptor)
                 throw error
             }
-            guard looks < wait * 10, !isCancelled() else {
+            guard looks / 10 < wait, !isCancelled() else {
                 close(descriptor)
                 throw .busy(store: store, seconds: wait)
             }

@@ -36,6 +36,8 @@ struct StopSignal {
     func sleep(seconds: Double) {
         guard !hasCome else { return }
         var signals = signals
+        // A timespec of centuries is as good as one of more.
+        let seconds = min(seconds, 1e10)
         let whole = seconds.rounded(.down)
         var time = timespec(tv_sec: Int(whole), tv_nsec: Int((seconds - whole) * 1e9))
         let signal = sigtimedwait(&signals, nil, &time)

@@ -43,7 +43,7 @@ extension Listing {
     package init(
         store: any QueryableStore, filter: ReportFilter, rules: GroupingRules = .builtIn, limit: Int
     ) throws {
-        let counted = limit + Self.furtherCount
+        let counted = limit.addingSaturated(Self.furtherCount)
         let selection = try store.newest(filter, count: counted)
         try self.init(
             showing: selection.reports.prefix(limit), of: selection,

@@ -7,7 +7,7 @@ extension ListingQuestion {
     /// The newest stalls of a group; nil if the store has no totals by day, as an agent's, or other groups.
     func newest(of group: (key: GroupKey, signature: Int64)) throws -> Listing? {
         guard let days = try days(of: group) else { return nil }
-        let counted = limit + Listing.furtherCount
+        let counted = limit.addingSaturated(Listing.furtherCount)
         var found = ReportSelection(runs: [], reports: [])
         for day in days where found.reports.count < counted {
             let selection = try ranking.store.newest(

@@ -44,6 +44,42 @@ extension CommandTests {
         #expect(!said.errors.contains("Missing value"))
     }
 
+    @Test(arguments: [
+        ["list", "--limit"], ["list", "--sort", "lasted", "--limit"], ["top", "--limit"],
+        ["top", "--frames"], ["tree", "--depth"], ["report", "--limit"],
+        ["show", "latest", "--stacks"], ["export", "--format", "csv", "--limit"],
+        ["diff", "..2026-01-01", "2026-01-01..", "--limit"],
+        ["ingest", "--store", "central", "stalls.sqlite", "--wait"],
+    ])
+    func `the largest number is a number`(words: [String]) throws {
+        try withTemporaryDirectory { directory in
+            try SampleReports.writeStore(
+                at: directory.appending(path: "stalls.sqlite"), [SampleReports.report()])
+            let said = try stallctl(words + ["\(Int.max)"], in: directory)
+            #expect(said.status == 0, "\(said.errors)")
+        }
+    }
+
+    @Test func `an empty value is a value`() throws {
+        try withTemporaryDirectory { directory in
+            var unnamed = SampleReports.report()
+            unnamed.loop = ""
+            try SampleReports.writeStore(at: directory.appending(path: "stalls.sqlite"), [unnamed])
+            for words in [["--loop="], ["--loop", ""]] {
+                let found = try objects(stallctl(["list", "--json"] + words, in: directory).output)
+                #expect(found.count == 1)
+            }
+            #expect(try stallctl(["list", "--loop=main"], in: directory).status == 0)
+        }
+    }
+
+    @Test func `a device that has no lines is left`() throws {
+        try withTemporaryDirectory { directory in
+            let said = try stallctl(["ingest", "--store", "c", "/dev/zero"], in: directory)
+            #expect(said.status == 1 && said.errors.contains("File too large"), "\(said)")
+        }
+    }
+
     @Test func `grouped by cause, only the last column is the cause`() throws {
         try withTemporaryDirectory { directory in
             try SampleReports.writeStore(
