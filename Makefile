@@ -175,7 +175,7 @@ host-safety-sanitizers: setup
 	@scripts/host-safety-sanitizers $(or $(SECONDS),60)
 
 # Crafted and broken stores and lines among good ones, against stallctl and the agent: does anything crash, hang, or ruin the
-# central store? A quarter of an hour. SABOTAGE=1 must show poisoned.
+# central store? Every reading command reads each of them too. An hour. SABOTAGE=1 must show poisoned, and crashed=1.
 hostile: setup
 	@scripts/hostile
 

@@ -5,16 +5,28 @@ Shares no code with the product: what a store looks like is read from SQLite's o
 
 A run is *hung* when it takes more than 10 s of CPU, does not end within 30 s, or does not obey SIGTERM within 2 s, without
 the time in which it waited for the disk. The central store is *poisoned* when top, status or check say something else
-than of a store that saw only what was accepted.
+than of a store that saw only what was accepted, or when top of the good stores' hosts is not what it was before.
+
+Every hostile store is read by every reading command, alone and beside a good one (reads.py), and so are an agent's and a
+central store of which a number was changed.
 """
 import argparse, json, multiprocessing, os, queue, random, resource, shutil, signal, socket, sqlite3, subprocess, sys, tempfile, threading, time
+
+import reads
 
 FULL = dict(flips=2000, header=True, truncations=100)
 SHORT = dict(flips=25, header=False, truncations=5)
 # Inputs that one run of ingest is given.
 BATCH = 16
 MOST_MB = 200
+# SQLite takes a row of a table without row ids into memory whole: the largest here has 300 MB. Ingest refuses it before.
+MOST_READ_MB = 350
+# What is kept of an output: this program's own memory would count as that of the programs that it runs.
+OUTPUT = 16 << 20
 AGENTS = 4
+# So many of the good stores are those that others say to be; the rest is of a host that no other names.
+CLAIMED = 3
+GOOD_HOST = "the-good-host"
 SPECIAL = ("special", "sparse", "zeroblob", "many", "journal", "big", "long-name")
 
 
@@ -532,7 +544,7 @@ class Run:
                 time.sleep(0.004)
             process.returncode = 0
             out.seek(0)
-            self.output = out.read().decode(errors="replace")
+            self.output = out.read(OUTPUT).decode(errors="replace")
         self.signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
         self.code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else -1
         self.max_mb = usage.ru_maxrss // 1024
@@ -553,22 +565,34 @@ class Trial:
         self.tools, self.work, self.corpus, self.good = tools, work, corpus, good
         self.central = os.path.join(work, "central.sqlite")
         self.crashed = self.hung = self.poisoned = self.died = self.inputs = self.max_mb = 0
+        self.reads_mb = 0
         self.accepted = []
         self.for_agent = queue.Queue()
         self.lock = threading.Lock()
         self.copies = os.path.join(work, "agent")
         os.makedirs(self.copies)
+        self.reads = reads.Reads(tools.stallctl, Run, self.note)
+        # Of the short form every store is read by some of the commands.
+        self.commands_at_once = 4 if tools.short else len(reads.COMMANDS)
 
     def note(self, run, what, path):
+        is_reading = what == "read"
+        most_mb = MOST_READ_MB if is_reading else MOST_MB
         with self.lock:
-            self.max_mb = max(self.max_mb, run.max_mb)
-        self.hung += run.hung
-        self.crashed += run.crashed
-        if not run.is_well:
+            if is_reading:
+                self.reads_mb = max(self.reads_mb, run.max_mb)
+            else:
+                self.max_mb = max(self.max_mb, run.max_mb)
+            self.hung += run.hung
+            self.crashed += run.crashed
+        if run.hung or run.crashed or run.max_mb > most_mb:
             print("%s: %s: hung=%s signal=%d max_mb=%d %s %s" % (
                 what, path, run.hung, run.signal, run.max_mb, run.output.strip()[-200:], run.where), file=sys.stderr)
 
     def play(self, sabotage):
+        if sabotage:
+            self.reads.read("/nowhere", None, [["-c", "kill -ILL $$"]], program="sh")
+        self.read_changed()
         # They mostly wait, for disks and for the stalls that they are to see. Daemons: an error here must end the program.
         agents = [threading.Thread(target=self.play_agent, args=(number,), daemon=True) for number in range(AGENTS)]
         for agent in agents:
@@ -592,6 +616,27 @@ class Trial:
             agent.join()
         self.compare(sabotage)
 
+    def read(self, paths):
+        """Reads what an agent, which is given the same files, has not touched yet."""
+        good = set(self.good)
+        for path in paths:
+            if path not in good and path.endswith(".sqlite"):
+                self.reads.read(path, self.good[-1], self.commands())
+
+    def commands(self):
+        first = self.reads.count % len(reads.COMMANDS)
+        return (reads.COMMANDS * 2)[first:first + self.commands_at_once]
+
+    def read_changed(self):
+        """Reads stores of which one number was changed: an agent's, and a central one."""
+        central = os.path.join(self.work, "changed.sqlite")
+        self.note(self.ingest(central, *self.good[-4:]), "ingest", central)
+        values = reads.SHORT_VALUES if self.tools.short else reads.VALUES
+        for base in (central, self.good[-1]):
+            columns = reads.numbers(base, self.tools.short)
+            for path in reads.changed(self.work, base, columns, values):
+                self.reads.read(path, self.good[-2], self.commands())
+
     def take(self, paths):
         """Takes a batch; where something is wrong with it, each of it alone says what."""
         if not paths:
@@ -609,6 +654,7 @@ class Trial:
                 self.note_accepted(alone, [path])
             if well:
                 self.note(run, "ingest of a batch from", paths[0])
+        self.read(paths)
         self.hand_to_agent(paths)
 
     def take_special(self, path):
@@ -619,6 +665,7 @@ class Trial:
         other = os.path.join(self.work, "other.sqlite")
         run = self.ingest(other, directory, term_after=0.05)
         self.note(run, "SIGTERM", directory)
+        self.read([path])
         self.hand_to_agent([path])
 
     def ingest(self, central, *paths, **options):
@@ -696,6 +743,17 @@ class Trial:
                 self.poisoned += 1
                 print("poisoned: %s: exit %d\n  %s\n  %s" % (
                     command[0], ours.code, ours.output[:600], theirs.output[:600]), file=sys.stderr)
+        # And what it says of those that nothing claims to be.
+        alone = os.path.join(self.work, "alone.sqlite")
+        self.ingest(alone, *self.good[CLAIMED:])
+        top = ["top", "--json", "--limit", "1000", "--host", GOOD_HOST, "--store"]
+        for group in ("signature", "app", "version", "loop", "inclusive"):
+            before, after = (Run([self.tools.stallctl] + top + [store, "--group", group]) for store in (alone, self.central))
+            self.note(after, "top", self.central)
+            if after.code != 0 or self.shown(before) != self.shown(after):
+                self.poisoned += 1
+                print("poisoned: top --group %s of the good hosts: exit %d\n  %s\n  %s" % (
+                    group, after.code, before.output[:600], after.output[:600]), file=sys.stderr)
         want = set()
         for path in self.good:
             database = sqlite3.connect("file:%s?mode=ro" % path, uri=True)
@@ -741,6 +799,10 @@ def main():
         for index in range(10 if tools.short else 100):
             path = os.path.join(work, "good-%03d.sqlite" % index)
             subprocess.run([tools.writer, "write", path, "3"], check=True, stdout=subprocess.DEVNULL)
+            if index >= CLAIMED:
+                with sqlite3.connect(path) as database:
+                    database.execute("update process_run set host = ?, checksum = null", (GOOD_HOST,))
+                database.close()
             good.append(path)
         exported = subprocess.run([tools.stallctl, "export", "--format", "jsonl", "--store", bases[0]],
                                   check=True, stdout=subprocess.PIPE)
@@ -748,7 +810,7 @@ def main():
         inputs = os.path.join(work, "inputs")
         os.makedirs(inputs)
         # Some stores say to be a good one.
-        corpus = Corpus(inputs, bases + good[:3], lines, rng, tools.short)
+        corpus = Corpus(inputs, bases + good[:CLAIMED], lines, rng, tools.short)
         paths = multiprocessing.get_context("fork").Queue(100)
         writer = multiprocessing.get_context("fork").Process(target=corpus.feed, args=(paths,), daemon=True)
         writer.start()
@@ -761,11 +823,11 @@ def main():
         counts = dict(part.split("=") for part in fuzz.stdout.decode().split() if "=" in part)
         if fuzz.returncode:
             trial.crashed += 1
-        print("hostile inputs=%d crashed=%d hung=%d poisoned=%d good_lost=%d host_died=%d fuzz_executions=%s max_mb=%d" % (
+        print("hostile inputs=%d crashed=%d hung=%d poisoned=%d good_lost=%d host_died=%d fuzz_executions=%s max_mb=%d reads=%d reads_mb=%d" % (
             trial.inputs, trial.crashed, trial.hung, trial.poisoned, trial.lost, trial.died,
-            counts.get("executions", "0"), trial.max_mb))
+            counts.get("executions", "0"), trial.max_mb, trial.reads.count, trial.reads_mb))
         bad = trial.crashed + trial.hung + trial.poisoned + trial.lost + trial.died
-        sys.exit(1 if bad or trial.max_mb > MOST_MB else 0)
+        sys.exit(1 if bad or trial.max_mb > MOST_MB or trial.reads_mb > MOST_READ_MB else 0)
 
 
 main()
