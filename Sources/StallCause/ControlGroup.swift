@@ -77,9 +77,9 @@ package final class ControlGroup: Sendable {
     }
 
     private static func lines(of path: String) -> [Substring] {
-        let file = open(path, O_RDONLY | O_CLOEXEC)
+        let file = stall_descriptor_own(open(path, O_RDONLY | O_CLOEXEC))
         guard file >= 0 else { return [] }
-        defer { close(file) }
+        defer { stall_descriptor_end(file) }
         var text: [UInt8] = []
         var block = [UInt8](repeating: 0, count: 1 << 14)
         while text.count < 1 << 20 {

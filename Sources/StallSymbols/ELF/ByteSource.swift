@@ -1,6 +1,7 @@
 // Access to the bytes of a binary. Files are read, never mapped: truncating a mapped file during a deployment kills the
 // process with SIGBUS, and maps of ELF files confuse readers of /proc/self/maps.
 
+internal import CLinux
 internal import Glibc
 internal import StallModel
 
@@ -27,20 +28,21 @@ final class FileBytes: ByteSource {
 
     /// Nil if there is no such regular file or it is not readable. Never waits for a FIFO's other end.
     init?(path: String) {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+        let descriptor = stall_descriptor_own(
+            open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY))
         guard descriptor >= 0 else { return nil }
         var status = stat()
         guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
             status.st_size >= 0
         else {
-            close(descriptor)
+            stall_descriptor_end(descriptor)
             return nil
         }
         self.descriptor = descriptor
         size = UInt64(status.st_size)
     }
 
-    deinit { close(descriptor) }
+    deinit { stall_descriptor_end(descriptor) }
 
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) -> Bool {
         var done = 0

@@ -533,12 +533,12 @@ class Run:
                         signalled += now - before
                 before = now
                 if term_after is not None and signalled is None and now - started > term_after:
-                    process.send_signal(signal.SIGTERM)
+                    os.kill(process.pid, signal.SIGTERM)  # not send_signal, which may reap it
                     signalled = now
                 if now - started > seconds or signalled and now - signalled > 2:
                     self.hung = True
                     self.where = threads_of(process.pid)
-                    process.kill()
+                    os.kill(process.pid, signal.SIGKILL)
                     pid, status, usage = os.wait4(process.pid, 0)
                     break
                 time.sleep(0.004)
