@@ -121,8 +121,8 @@ static bool is_in_doubt(uint64_t now_ns) {
 
 bool stall_crash_note_covers(uint64_t progress_ns) {
     uint64_t held = owner();
-    const uint64_t now_ns = stall_monotonic_ns();
     if (held == 0 || (pid_t)((held & ~IS_WRITTEN) >> 32) != getpid()) return false;
+    const uint64_t now_ns = stall_monotonic_ns();
     if (held & IS_WRITTEN) {
         // Writing takes a microsecond, unless another fatal signal interrupts it whose handler does not return.
         if (is_in_doubt(now_ns)) return true;
