@@ -159,6 +159,17 @@ public final class EventRunLoop: @unchecked Sendable {
         if isMain { Self.mainExists.store(true, ordering: .releasing) }
     }
 
+    /// A loop that no thread has, and nothing finds: see ``ForkHandlers``. It has no descriptors.
+    init(rehearsing: Void) {
+        guard let beacon = stall_beacon_create() else {
+            fatalError("no memory for a run loop's beacon")
+        }
+        self.beacon = beacon
+        (thread, isMain, timerDescriptor) = (ThreadID(rawValue: 0), true, -1)
+        modes = [defaultItems]
+        commonModeItems = [defaultItems]
+    }
+
     deinit {
         stall_descriptor_close(timerDescriptor)
         spareBatch?.deallocate()

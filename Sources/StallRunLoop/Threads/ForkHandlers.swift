@@ -17,12 +17,24 @@ enum ForkHandlers {
         // Handlers before a fork are called in reverse order, those after it in order: the generation has changed by
         // then.
         stall_fork_prepare()
+        rehearse()
         pthread_atfork(
             { LivingLoops.holdForFork() }, { letGo(isChild: false) }, { letGo(isChild: true) })
     }()
 
     private static func letGo(isChild: Bool) {
         LivingLoops.letGoAfterFork(isChild: isChild)
+    }
+
+    /// Runs what a child runs, with a loop that no thread has. The Swift runtime makes a type's metadata when it is used
+    /// first, under a lock. Another thread may have that lock at the fork, and in the child it is never let go of.
+    private static func rehearse() {
+        let loop = EventRunLoop(rehearsing: ())
+        loop.fireForRehearsal()
+        LivingLoops.holdForFork()
+        loop.holdForFork()
+        LivingLoops.letGo(loop, own: nil, isChild: true)
+        LivingLoops.letGoAfterFork(isChild: false)
     }
 }
 
@@ -46,19 +58,31 @@ extension LivingLoops {
         let own = LoopOfThread.ifAny?.toOpaque()
         loops.heldForFork { loops in
             for loop in loops.values {
-                loop._withUnsafeGuaranteedRef { loop in
-                    // A thread without a loop is now the main thread, and has its loop.
-                    let isOwn =
-                        own.map { $0 == Unmanaged.passUnretained(loop).toOpaque() } ?? loop.isMain
-                    loop.letGoAfterFork(isChild: isChild, isOwn: isOwn, isAdopted: own == nil)
-                }
+                loop._withUnsafeGuaranteedRef { letGo($0, own: own, isChild: isChild) }
             }
         }
         loops.unlockAfterFork()
     }
+
+    fileprivate static func letGo(
+        _ loop: EventRunLoop, own: UnsafeMutableRawPointer?, isChild: Bool
+    ) {
+        // A thread without a loop is now the main thread, and has its loop.
+        let isOwn = own.map { $0 == Unmanaged.passUnretained(loop).toOpaque() } ?? loop.isMain
+        loop.letGoAfterFork(isChild: isChild, isOwn: isOwn, isAdopted: own == nil)
+    }
 }
 
 extension EventRunLoop {
+    /// As if the loop were in the handler of a timer.
+    fileprivate func fireForRehearsal() {
+        let timer = LoopTimer(after: .zero) { _ in }
+        add(timer, toMode: .default)
+        add(LoopObserver { _, _ in }, toMode: .common)
+        timer.isFiring = true
+        timer.places.forEach { $0.pointee.suspend($1) }
+    }
+
     fileprivate func holdForFork() {
         isHeldForFork = lock.lockForFork()
         guard isHeldForFork else { return }

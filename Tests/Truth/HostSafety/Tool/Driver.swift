@@ -39,6 +39,8 @@ struct Verdict {
             stopLate += 1
         } else if line.hasPrefix("crashed") {
             crashed += 1
+        } else if line.hasPrefix("hung") {
+            hung += 1
         } else if line.hasPrefix("blind") {
             blind += 1
         } else if line.hasPrefix("successor killed") {

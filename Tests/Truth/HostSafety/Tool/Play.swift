@@ -102,7 +102,7 @@ struct Play {
     let body: (Stage) throws -> Void
 
     static let all =
-        lifecycles + hosts + identities + targets + files
+        lifecycles + forks + hosts + identities + targets + files
         + faults + exits + signals + copies + descriptors + schedules + environments
         + limits + pages + strangers
 }
