@@ -77,7 +77,7 @@ package final class ControlGroup: Sendable {
     }
 
     private static func lines(of path: String) -> [Substring] {
-        let file = stall_descriptor_own(open(path, O_RDONLY | O_CLOEXEC))
+        let file = stall_descriptor_open_to_read(path, 0)
         guard file >= 0 else { return [] }
         defer { stall_descriptor_end(file) }
         var text: [UInt8] = []

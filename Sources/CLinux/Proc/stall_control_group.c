@@ -10,7 +10,7 @@
 enum { CAPACITY = 2048 };
 
 static bool read_path(const char *path, char *text) {
-    const int file = stall_descriptor_own(open(path, O_RDONLY | O_CLOEXEC));
+    const int file = stall_descriptor_open_to_read(path, 0);
     if (file < 0) return false;
     const ssize_t count = pread(file, text, CAPACITY - 1, 0);
     stall_descriptor_end(file);

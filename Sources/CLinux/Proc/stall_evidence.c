@@ -81,7 +81,7 @@ void stall_evidence_read(stall_thread_files *files, stall_thread_snapshot *snaps
 
 // Opened for each reading.
 static bool read_path(const char *path, char *text, size_t capacity) {
-    const int file = stall_descriptor_own(open(path, O_RDONLY | O_CLOEXEC));
+    const int file = stall_descriptor_open_to_read(path, 0);
     const bool is_read = read_text(file, text, capacity);
     if (file >= 0) stall_descriptor_end(file);
     return is_read;
@@ -195,7 +195,7 @@ bool stall_process_read_name(int32_t process, char *name) {
     char path[48] = "/proc/";
     append_number(path, sizeof path, (uint64_t)process);
     append(path, sizeof path, "/comm");
-    return read_name(stall_descriptor_own(open(path, O_RDONLY | O_CLOEXEC)), name);
+    return read_name(stall_descriptor_open_to_read(path, 0), name);
 }
 
 bool stall_thread_read_name(int32_t thread, char *name) {

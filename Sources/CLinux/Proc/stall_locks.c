@@ -33,7 +33,7 @@ static bool parse_file_lock(const char *line, file_lock_line *lock) {
 
 // Calls `visit` with each line of /proc/locks. False if it cannot be opened. Expensive: the kernel waits for every CPU.
 static bool visit_locks(void (*visit)(const char *line, void *context), void *context) {
-    int file = stall_descriptor_own(open("/proc/locks", O_RDONLY | O_CLOEXEC));
+    int file = stall_descriptor_open_to_read("/proc/locks", 0);
     if (file < 0) return false;
     char text[8192];
     size_t kept = 0;

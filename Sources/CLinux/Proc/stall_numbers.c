@@ -18,7 +18,7 @@ typedef struct {
 
 bool stall_numbers_open(stall_numbers *numbers, const char *path) {
     numbers->at = numbers->length = 0;
-    numbers->directory = stall_descriptor_own(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    numbers->directory = stall_descriptor_open_to_read(path, O_DIRECTORY);
     return numbers->directory >= 0;
 }
 

@@ -21,7 +21,7 @@ static int open_number(int32_t number, const char *name) {
     while (count > 0) path[length++] = digits[--count];
     path[length++] = '/';
     strcpy(path + length, name);
-    return stall_descriptor_own(open(path, O_RDONLY | O_CLOEXEC));
+    return stall_descriptor_open_to_read(path, 0);
 }
 
 // "PROCESS/task/THREAD" of the calling thread.

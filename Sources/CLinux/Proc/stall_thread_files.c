@@ -51,7 +51,7 @@ static bool may_keep(const stall_thread_files *files, stall_thread_file file) {
 // A file that cannot be marked as the agent's own could later neither be read nor closed.
 static bool keep(const stall_thread_files *files, stall_thread_file file, int opened) {
     if (!may_keep(files, file)) return false;
-    if (stall_descriptor_is_own(stall_descriptor_own(opened))) return true;
+    if (stall_descriptor_is_own(opened)) return true;
     __atomic_sub_fetch(&kept_count, 1, __ATOMIC_RELAXED);
     return false;
 }
@@ -273,7 +273,7 @@ int stall_thread_start_ticks(int32_t thread, uint64_t *ticks) {
 int stall_process_read_state(int32_t process, stall_thread_state *state) {
     char path[32], text[1024];
     snprintf(path, sizeof path, "/proc/%d/stat", process);
-    const int number = stall_descriptor_own(open(path, O_RDONLY | O_CLOEXEC));
+    const int number = stall_descriptor_open_to_read(path, 0);
     if (number < 0) return errno == ENOENT ? ESRCH : errno;
     const int error = read_text(number, text, sizeof text);
     stall_descriptor_end(number);

@@ -1,4 +1,5 @@
 #define _GNU_SOURCE
+#include "stall_descriptors.h"
 #include "stall_page_copy.h"
 
 #include <errno.h>
@@ -57,9 +58,9 @@ static struct copy *own_copy(int32_t monitor) {
 // MARK: Whether one is needed
 
 static size_t read_text(const char *path, char *text, size_t size) {
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const int file = stall_descriptor_open_to_read(path, 0);
     const ssize_t count = file >= 0 ? read(file, text, size - 1) : 0;
-    if (file >= 0) close(file);
+    if (file >= 0) stall_descriptor_end(file);
     text[count > 0 ? count : 0] = 0;
     return count > 0 ? (size_t)count : 0;
 }
@@ -107,14 +108,14 @@ bool stall_page_copy_path(const char *store, uint64_t high, uint64_t low, char *
 
 static int create(struct copy *copy) {
     const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-    int file = open(copy->path, flags, 0600);
-    if (file < 0 && errno == EEXIST && unlink(copy->path) == 0) file = open(copy->path, flags, 0600);
+    int file = stall_descriptor_own(open(copy->path, flags, 0600));
+    if (file < 0 && errno == EEXIST && unlink(copy->path) == 0) file = stall_descriptor_own(open(copy->path, flags, 0600));
     struct stat facts;
     if (file < 0) return -1;
     fchmod(file, 0600);  // whatever the app's umask
     if (posix_fallocate(file, 0, 2 * PART) != 0 || fstat(file, &facts) != 0) {
         unlink(copy->path);
-        close(file);
+        stall_descriptor_end(file);
         return -1;
     }
     copy->device = facts.st_dev;
@@ -125,14 +126,14 @@ static int create(struct copy *copy) {
 // Opened for each change: a descriptor that stayed open could be closed by the app, and its number be another file's.
 static int open_file(struct copy *copy) {
     if (copy->inode == 0) return create(copy);
-    const int file = open(copy->path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+    const int file = stall_descriptor_own(open(copy->path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
     struct stat facts;
     if (file < 0) {
         if (errno == ENOENT) copy->inode = 0;
         return -1;
     }
     if (fstat(file, &facts) == 0 && facts.st_dev == copy->device && facts.st_ino == copy->inode) return file;
-    close(file);
+    stall_descriptor_end(file);
     return -1;
 }
 
@@ -169,7 +170,7 @@ static void write_copy(struct copy *copy) {
     read_page(page, &part.page.record);
     part.page.checksum = checksum_of(&part.page);
     (void)!pwrite(file, &part, PART, (off_t)(copy->sequence % 2 * PART));
-    close(file);
+    stall_descriptor_end(file);
 }
 
 // MARK: The copying thread
@@ -304,7 +305,7 @@ bool stall_page_copy_read(
     const char *store, uint64_t high, uint64_t low, uint32_t owner, stall_process_record *record) {
     char path[PATH_MAX];
     if (!stall_page_copy_path(store, high, low, path, sizeof path)) return false;
-    const int file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const int file = stall_descriptor_open_to_read(path, O_NOFOLLOW);
     if (file < 0) return false;
     struct stat facts;
     const bool is_owners = fstat(file, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_uid == owner;
@@ -320,6 +321,6 @@ bool stall_page_copy_read(
         newest = page.sequence;
         *record = page.record;
     }
-    close(file);
+    stall_descriptor_end(file);
     return newest != 0;
 }

@@ -1,4 +1,5 @@
 #define _GNU_SOURCE
+#include "stall_descriptors.h"
 #include "stall_process_record.h"
 
 #include <dirent.h>
@@ -101,13 +102,13 @@ void stall_process_record_release(int32_t monitor, bool is_run_known) {
 static void *map_page(const entry *entry) {
     char path[64];
     stall_process_record_path(entry->run[0], entry->run[1], path);
-    int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int file = stall_descriptor_own(open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (file < 0) return MAP_FAILED;
     fchmod(file, 0600);  // whatever the app's umask
     // Allocated completely before the first store: a page that cannot be allocated later would raise SIGBUS.
     int error = posix_fallocate(file, 0, PAGE);
     void *memory = error ? MAP_FAILED : mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    close(file);
+    stall_descriptor_end(file);
     if (memory == MAP_FAILED) unlink(path);
     return memory;
 }
@@ -230,12 +231,12 @@ void stall_process_record_prepare(int32_t monitor, uint64_t high, uint64_t low) 
 bool stall_process_record_read(uint64_t high, uint64_t low, uint32_t user, stall_process_record *record) {
     char path[64];
     stall_process_record_path(high, low, path);
-    int file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int file = stall_descriptor_open_to_read(path, O_NOFOLLOW);
     if (file < 0) return false;
     struct stat facts;
     bool is_read = fstat(file, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_uid == user
         && pread(file, record, sizeof *record, 0) == (ssize_t)sizeof *record;
-    close(file);
+    stall_descriptor_end(file);
     return is_read && record->magic == STALL_PROCESS_RECORD_MAGIC && record->run[0] == high && record->run[1] == low;
 }
 
@@ -256,10 +257,10 @@ bool stall_process_has_thread(int32_t process, const char *name) {
     for (struct dirent *entry; !is_found && (entry = readdir(tasks));) {
         if (entry->d_name[0] == '.') continue;
         snprintf(path, sizeof path, "/proc/%d/task/%s/comm", process, entry->d_name);
-        int file = open(path, O_RDONLY | O_CLOEXEC);
+        int file = stall_descriptor_open_to_read(path, 0);
         char text[32];
         ssize_t count = file >= 0 ? read(file, text, sizeof text - 1) : 0;
-        if (file >= 0) close(file);
+        if (file >= 0) stall_descriptor_end(file);
         if (count <= 1) continue;
         text[count - 1] = 0;
         is_found = strcmp(text, name) == 0;

@@ -12,7 +12,12 @@
 /// (F_SETSIG) that is never requested, with a process group as its receiver (F_SETOWN_EX).
 int stall_descriptor_own(int descriptor);
 
-/// Whether the number still refers to a file that was marked. Costs two system calls, 0.15 us.
+/// Opens a file for reading, marked by flags of open(2) that mean nothing to a reader and that no program gives it: there
+/// is no moment at which it is open and not marked. `flags` may add others, as O_DIRECTORY.
+int stall_descriptor_open_to_read(const char *_Nonnull path, int flags);
+
+/// Whether the number still refers to a file that was marked. Costs one system call for a file that was opened to be
+/// read, else three, 0.2 us.
 bool stall_descriptor_is_own(int descriptor);
 
 /// Whether the number refers to another file, or none. False where files cannot be marked.

@@ -195,8 +195,10 @@ struct StoreConnection {
         // The condition itself was already logged; once is enough for the app's log.
         if lost > 0 { logger.debug("\(path): reports that could not be written: \(lost)") }
         let isClosed = waiting.isEmpty && losses.isEmpty && waitingCounts.isEmpty
-        attempt { connection throws(StoreError) in try connection.store?.close() }
-        store = nil
+        attempt { connection throws(StoreError) in
+            try connection.store?.close()
+            connection.store = nil
+        }
         return isClosed
     }
 
@@ -236,14 +238,14 @@ struct StoreConnection {
         _ body: (inout Self) throws(StoreError) -> Result
     ) -> Result? {
         do throws(StoreError) {
-            return try body(&self)
+            return try FileGuard.run { () throws(StoreError) in try body(&self) }
         } catch {
             let message = error.description
             if message != lastError {
                 logger.warning("\(message); stalls are counted until it can be written")
             }
             lastError = message
-            store = nil
+            FileGuard.run { store = nil }
             switch error {
             case .moved: return nil  // A new one can be made at once.
             case .descriptorsClosed:

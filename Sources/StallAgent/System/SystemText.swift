@@ -23,7 +23,7 @@ func currentDirectory() -> String {
 
 /// The content of a file. Nil if it cannot be read, or has `limit` bytes or more.
 func fileContent(_ path: String, below limit: Int) -> [UInt8]? {
-    let file = stall_descriptor_own(open(path, O_RDONLY | O_CLOEXEC))
+    let file = stall_descriptor_open_to_read(path, 0)
     guard file >= 0 else { return nil }
     defer { stall_descriptor_end(file) }
     var bytes = [UInt8](repeating: 0, count: limit)

@@ -1,5 +1,6 @@
 // Opens store files for writing: which files are refused, with which settings, and how a store is left behind.
 
+internal import CLinux
 internal import CSQLite
 internal import Glibc
 package import StallModel
@@ -157,10 +158,11 @@ package struct StoreFile {
             return
         }
         let flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC
-        let descriptor = open(path, flags | (followsLinks ? 0 : O_NOFOLLOW), 0o600)
+        let descriptor = stall_descriptor_own(
+            open(path, flags | (followsLinks ? 0 : O_NOFOLLOW), 0o600))
         if descriptor >= 0 {
             fchmod(descriptor, 0o600)  // whatever the app's umask
-            Glibc.close(descriptor)
+            stall_descriptor_end(descriptor)
         } else if errno == ENOENT {
             throw .cannotOpen(path: path, reason: "its directory does not exist")
         } else if errno != EEXIST {  // EEXIST: another process was faster

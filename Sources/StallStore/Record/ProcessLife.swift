@@ -44,9 +44,9 @@ package struct ProcessLife {
     }
 
     private static func contents(of path: String) -> String? {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        let descriptor = stall_descriptor_open_to_read(path, 0)
         guard descriptor >= 0 else { return nil }
-        defer { close(descriptor) }
+        defer { stall_descriptor_end(descriptor) }
         var bytes = [UInt8](repeating: 0, count: 4096)
         let count = read(descriptor, &bytes, bytes.count)
         return count > 0 ? String(decoding: bytes[..<count], as: UTF8.self) : nil

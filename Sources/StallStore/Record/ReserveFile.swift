@@ -1,6 +1,7 @@
 // Disk space in reserve. On a full disk SQLite can neither delete nor fold its log in; with this
 // given up it can.
 
+internal import CLinux
 internal import Glibc
 
 /// A file of real disk blocks beside an agent's store, shared by the processes that write it.
@@ -23,10 +24,11 @@ struct ReserveFile {
             statvfs(path.deletingLastComponent, &system) == 0,
             UInt64(system.f_bavail) * UInt64(system.f_frsize) >= 2 * UInt64(bytes)
         else { return }
-        let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        let descriptor = stall_descriptor_own(
+            open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600))
         guard descriptor >= 0 else { return }
         let error = posix_fallocate(descriptor, 0, off_t(bytes))
-        close(descriptor)
+        stall_descriptor_end(descriptor)
         if error != 0 { unlink(path) }
     }
 

@@ -28,8 +28,7 @@ final class FileBytes: ByteSource {
 
     /// Nil if there is no such regular file or it is not readable. Never waits for a FIFO's other end.
     init?(path: String) {
-        let descriptor = stall_descriptor_own(
-            open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY))
+        let descriptor = stall_descriptor_open_to_read(path, 0)
         guard descriptor >= 0 else { return nil }
         var status = stat()
         guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG,

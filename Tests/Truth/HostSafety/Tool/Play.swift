@@ -94,9 +94,6 @@ struct Play {
     var mayLose = false
     /// Only run by another play.
     var isInner = false
-    /// Its host closes descriptors at a random moment, or forks at one: within the microseconds that docs/in-your-process.md
-    /// names, a call of the agent's meets the app's file. A fault counts if it is seen three times in a row.
-    var isRacy = false
     /// Environment that it needs from its beginning.
     var environment: [String: String] = [:]
     let body: (Stage) throws -> Void

@@ -8,7 +8,7 @@ import Synchronization
 
 extension Play {
     static let descriptors: [Play] = [
-        Play(name: "descriptors-replaced", isRacy: true) { stage in
+        Play(name: "descriptors-replaced") { stage in
             var index: Int32 = 0
             while let kind = host_descriptor_kind(index) {
                 index += 1
