@@ -33,6 +33,7 @@ let swift5 = settings + plain
 // StallArchive and StallSymbolFiles are the parts of the store and of symbolication that no agent links.
 let modules: [Target] = [
     module("StallModel"),
+    module("StallQuery", ["StallModel"]),
     cModule("CLinux"),
     module("StallRunLoop", ["StallModel", "CLinux"]),
     module("StallDetection", ["StallModel", "CLinux"]),
@@ -44,15 +45,17 @@ let modules: [Target] = [
     module(
         "StallStore", ["StallModel", "CLinux", "CSQLite"], embedding: ["migrations"],
         except: ["migrations/clickhouse"]),
-    module("StallArchive", ["StallModel", "StallStore", "CLinux", "CSQLite"]),
-    module("StallSymbolFiles", ["StallModel", "StallSymbols"]),
-    module("StallAnalysis", ["StallModel"], embedding: ["Rules/builtin.rules"]),
-    module("StallFormats", ["StallModel"]),
+    module(
+        "StallArchive", ["StallModel", "StallQuery", "StallStore", "CLinux", "CSQLite"]),
+    module("StallSymbolFiles", ["StallModel", "StallQuery", "StallSymbols"]),
+    module("StallAnalysis", ["StallModel", "StallQuery"], embedding: ["Rules/builtin.rules"]),
+    module("StallFormats", ["StallModel", "StallQuery"]),
     cModule("CMemoryFile"),
     module("StallHTTP", ["CMemoryFile"]),
-    module("StallPush", ["StallModel", "StallHTTP"]),
+    module("StallPush", ["StallModel", "StallQuery", "StallHTTP"]),
     module(
-        "StallClickHouse", ["StallModel", "StallStore", "StallArchive", "StallHTTP"],
+        "StallClickHouse",
+        ["StallModel", "StallQuery", "StallStore", "StallArchive", "StallHTTP"],
         embedding: ["migrations", "Read/excerpt.sql"]),
     module(
         "StallAgent",
@@ -71,15 +74,16 @@ let modules: [Target] = [
     .executableTarget(
         name: "stallctl",
         dependencies: [
-            "StallModel", "StallSymbols", "StallSymbolFiles", "StallStore", "StallArchive",
-            "StallAnalysis", "StallFormats", "StallHTTP", "StallPush", "StallClickHouse", arguments,
+            "StallModel", "StallQuery", "StallSymbols", "StallSymbolFiles", "StallStore",
+            "StallArchive", "StallAnalysis", "StallFormats", "StallHTTP", "StallPush",
+            "StallClickHouse", arguments,
         ],
         resources: ["page.html", "page.css", "page.js"].map { .embedInCode("Pictures/\($0)") },
         swiftSettings: settings),
     module(
         "StallCollector",
-        ["StallModel", "StallStore", "StallArchive", "StallAnalysis", "StallFormats", "CLinux"]
-            + ["StallClickHouse"]),
+        ["StallModel", "StallQuery", "StallStore", "StallArchive", "StallAnalysis"]
+            + ["StallFormats", "CLinux", "StallClickHouse"]),
     .executableTarget(
         name: "stall-collector",
         dependencies: ["StallCollector", "StallModel", "StallAgent", "StallAgentNIO", arguments]
@@ -98,17 +102,20 @@ let unitTests: [Target] = [
     tests("StallSymbols", ["StallModel"]),
     tests("StallCause", ["StallModel", "cause-truth"]),
     tests(
-        "StallStore", ["StallModel", "StallArchive", "CLinux", "CSQLite", "StoreFaults"],
+        "StallStore",
+        ["StallModel", "StallQuery", "StallArchive", "CLinux", "CSQLite", "StoreFaults"],
         except: ["Snapshots"]),
-    tests("StallAnalysis", ["StallModel", "StallSymbols"]),
-    tests("StallFormats", ["StallModel"]),
+    tests("StallAnalysis", ["StallModel", "StallQuery", "StallSymbols"]),
+    tests("StallFormats", ["StallModel", "StallQuery"]),
     tests("StallPush", ["StallModel", "StallHTTP"]),
     tests(
         "StallClickHouse",
-        ["StallModel", "StallStore", "StallArchive", "StallHTTP", "StallCollector"]),
+        ["StallModel", "StallQuery", "StallStore", "StallArchive", "StallHTTP"]
+            + ["StallCollector"]),
     tests(
         "StallAgent",
-        ["StallModel", "StallStore", "StallArchive", "StallSymbols", "CLinux", "StallAgentC", log]
+        ["StallModel", "StallQuery", "StallStore", "StallArchive", "StallSymbols", "CLinux"]
+            + ["StallAgentC", log]
             + [
                 "AgentFixture", "TargetFixture", "DoorFixture", "stall-truth", "task-truth",
                 "host-safety",
@@ -117,16 +124,17 @@ let unitTests: [Target] = [
             + ["WatchDispatchMain", "WatchMainRunLoop", "WatchEventRunLoop"]),
     tests(
         "stallctl", named: "StallctlTests",
-        ["StallModel", "StallStore", "StallArchive", "StallAnalysis", "StallFormats", "StallPush"]
-            + [arguments, "AgentFixture", "site-truth"], except: ["Snapshots"]),
-    tests("StallCollector", ["StallModel", "StallFormats"]),
+        ["StallModel", "StallQuery", "StallStore", "StallArchive", "StallAnalysis"]
+            + ["StallFormats", "StallPush", arguments, "AgentFixture", "site-truth"],
+        except: ["Snapshots"]),
+    tests("StallCollector", ["StallModel", "StallQuery", "StallFormats"]),
     tests("Demo", ["stallctl"]),
     tests("TestSupport", named: "PackageTests", []),
 ]
 
 /// What unit tests share, and the programs that they start.
 let support: [Target] = [
-    module("TestSupport", ["StallModel"], in: "Tests/Support/TestSupport"),
+    module("TestSupport", ["StallModel", "StallQuery"], in: "Tests/Support/TestSupport"),
     cModule("CCaptureTesting", in: "Tests/Support/CCaptureTesting"),
     cModule("CFaultyDisk", ["CSQLite"], in: "Tests/Support/CFaultyDisk"),
     cModule("CTaskHook", in: "Tests/Support/CTaskHook"),
@@ -149,7 +157,8 @@ let truthTools: [Target] = [
         "stack-stress", ["StallModel", "StallCapture", "CStackVictims"], in: "StackTruth/Stress"),
     truth(
         "cause-truth",
-        ["StallModel", "StallArchive", "StallAgent", "StallCause", "CLinux", "CStallSites"],
+        ["StallModel", "StallQuery", "StallArchive", "StallAgent", "StallCause", "CLinux"]
+            + ["CStallSites"],
         in: "CauseTruth"),
     cModule("CGroupingSites", in: "Tests/Truth/GroupingTruth/CSites"),
     truth(
@@ -158,25 +167,28 @@ let truthTools: [Target] = [
     truth("site-truth", ["StallAgent", "CStallSites", "CSQLite"], in: "SiteTruth/Sites", plain),
     cModule("CMishaps", in: "Tests/Truth/StallTruth/CMishaps"),
     truth(
-        "stall-truth", ["StallAgent", "StallModel", "StallArchive", "CLinux", "CMishaps"],
+        "stall-truth",
+        ["StallAgent", "StallModel", "StallQuery", "StallArchive", "CLinux", "CMishaps"],
         in: "StallTruth/Tool"),
     truth(
-        "task-truth", ["StallAgent", "StallModel", "StallArchive", "CLinux", "CMishaps"],
+        "task-truth",
+        ["StallAgent", "StallModel", "StallQuery", "StallArchive", "CLinux", "CMishaps"],
         in: "TaskTruth"),
     cModule("CHostSafety", in: "Tests/Truth/HostSafety/C"),
     truth(
         "host-safety",
-        ["StallAgent", "StallModel", "StallArchive", "StallRunLoop", "CLinux", "CStackCapture"]
-            + ["CStallAgent", "CHostSafety", log],
+        ["StallAgent", "StallModel", "StallQuery", "StallArchive", "StallRunLoop", "CLinux"]
+            + ["CStackCapture", "CStallAgent", "CHostSafety", log],
         in: "HostSafety/Tool"),
     truth(
         "StoreFaults",
-        ["StallModel", "StallStore", "StallArchive", "CSQLite", "CFaultyDisk", "TestSupport"],
+        ["StallModel", "StallQuery", "StallStore", "StallArchive", "CSQLite", "CFaultyDisk"]
+            + ["TestSupport"],
         in: "StoreFaults", settings),
     truth("hostile-agent", ["StallAgent"], in: "Hostile/Agent", settings),
     truth(
         "hostile-fuzz",
-        ["StallModel", "StallFormats", "StallStore", "StallArchive", "StallSymbols"]
+        ["StallModel", "StallQuery", "StallFormats", "StallStore", "StallArchive", "StallSymbols"]
             + ["CStackCapture"],
         in: "Hostile/Fuzz", settings),
 ]
@@ -197,7 +209,7 @@ let benchmarks: [Target] = [
         swift5),
     benchmark(
         "StoreBenchmark",
-        ["StallModel", "StallStore", "StallArchive", "StallAnalysis", "CSQLite"]),
+        ["StallModel", "StallQuery", "StallStore", "StallArchive", "StallAnalysis", "CSQLite"]),
     program("TargetCosts", ["StallAgent"], "Benchmarks/TargetCosts", settings),
 ]
 

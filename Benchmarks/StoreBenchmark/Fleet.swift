@@ -5,6 +5,7 @@ import Foundation
 import StallAnalysis
 import StallModel
 import StallArchive
+import StallQuery
 import StallStore
 
 /// Reports of 20 apps, ten versions of which two are current at a time, 500 hosts and 30 days. An app has a hundred

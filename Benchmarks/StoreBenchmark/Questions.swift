@@ -5,6 +5,7 @@ import Foundation
 import StallAnalysis
 import StallModel
 import StallArchive
+import StallQuery
 
 enum Questions {
     static func ask(_ path: String) throws {

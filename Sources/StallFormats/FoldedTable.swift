@@ -2,6 +2,7 @@
 // megabytes, so they are sorted as numbers of names and written one by one.
 
 package import StallModel
+package import StallQuery
 
 /// The names on folded stacks, each once.
 package struct FoldedTitles: Sendable {

@@ -2,6 +2,7 @@
 // without may be missing, and unknown keys are passed over.
 
 internal import StallModel
+internal import StallQuery
 
 /// Something that JSON allows and a report does not.
 struct LineProblem: Error, CustomStringConvertible {

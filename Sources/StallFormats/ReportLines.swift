@@ -3,6 +3,7 @@
 
 internal import Glibc
 package import StallModel
+package import StallQuery
 
 /// Reads reports and other rows from JSON lines.
 package struct ReportLines: ReportFeed {

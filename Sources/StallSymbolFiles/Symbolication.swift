@@ -2,6 +2,7 @@
 // that no app links: unlike the agent, it has time, and a library to decompress debug sections.
 
 package import StallModel
+package import StallQuery
 package import StallSymbols
 
 /// Symbols for the locations of a store.

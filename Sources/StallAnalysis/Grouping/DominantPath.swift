@@ -2,6 +2,7 @@
 // from there down as long as one function holds most of the remaining time.
 
 internal import StallModel
+internal import StallQuery
 
 /// One function on the path, distinguished from others of its name. A class with a cached hash, because steps are
 /// compared far more often than created.

@@ -1,6 +1,7 @@
 // Classifies frames. The user's rules decide first, then Rules/builtin.rules.
 
 package import StallModel
+package import StallQuery
 
 /// The class of a frame.
 package enum FrameClass: String, Hashable, Sendable {

@@ -1,6 +1,7 @@
 // Groups stalls that are streamed from a store of any size, with bounded caches.
 
 package import StallModel
+package import StallQuery
 
 /// Decides the group of each stall.
 package struct GroupTitles {

@@ -1,6 +1,7 @@
 // One line of a rules file.
 
 internal import StallModel
+internal import StallQuery
 
 /// What to do with the frames or groups that a rule matches.
 enum RuleAction: Hashable, Sendable {

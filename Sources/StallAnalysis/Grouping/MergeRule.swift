@@ -1,6 +1,7 @@
 // A rule that merges several groups, as `merge` writes it. RulesText.swift reads it.
 
-package import StallModel
+import StallModel
+package import StallQuery
 
 /// The line of a rules file that merges several groups.
 package struct MergeRule {

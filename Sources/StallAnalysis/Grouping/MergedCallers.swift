@@ -1,6 +1,6 @@
 // Frames that are as unsure as the merged function that they call.
 
-package import StallModel
+import StallModel
 
 extension [Frame] {
     /// For each frame, whether it has no symbol and calls merged code of its own image: directly, through others like

@@ -6,6 +6,7 @@
 // GroupingRule.swift has the actions and selectors; docs/grouping.md explains them with examples.
 
 internal import StallModel
+internal import StallQuery
 
 /// The rules of one file, in order.
 struct RulesText {

@@ -2,6 +2,7 @@
 // because the innermost function of a single sample is arbitrary.
 
 package import StallModel
+package import StallQuery
 
 /// The group of a stall, and how it was computed.
 package struct Signature: Hashable, Sendable {

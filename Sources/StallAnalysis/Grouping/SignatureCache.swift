@@ -1,6 +1,7 @@
 // Many reports share few stacks, so signatures are cached: here for one query, in DefaultGrouper for all.
 
 package import StallModel
+package import StallQuery
 internal import Synchronization
 
 /// Classifies each frame once, and groups equal sets of stacks once.

@@ -1,6 +1,7 @@
 // The classified frames of a store's stacks: each function is read and classified once, whatever stacks it is on.
 
 internal import StallModel
+internal import StallQuery
 
 /// Classifies the stacks that stalls of some programs show.
 final class StackClassifier {

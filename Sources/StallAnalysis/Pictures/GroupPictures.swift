@@ -2,6 +2,7 @@
 // stacks, not with stalls.
 
 package import StallModel
+package import StallQuery
 
 /// How often, and for how long.
 package struct CountAndTime: Hashable, Sendable {

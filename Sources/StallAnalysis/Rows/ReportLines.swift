@@ -1,6 +1,7 @@
 // Lines of reports whose stacks are numbers. A place is on thousands of stacks: its frames are written once, and copied.
 
-package import StallModel
+import StallModel
+package import StallQuery
 
 /// Writes reports as lines, byte for byte as ``ReportRow`` does.
 package struct ReportLines {

@@ -1,6 +1,7 @@
 // One report as JSON: the schema of `show --json`, `list --json` and `export --format json`. Key names are a contract.
 
 package import StallModel
+package import StallQuery
 
 package struct ReportRow: Encodable {
     package let schema = "stallctl.report/1"

@@ -1,6 +1,7 @@
 // A store's summary as JSON: the schema of `status --json`. Key names are a contract.
 
 internal import StallModel
+import StallQuery
 
 /// A store's summary as JSON.
 package struct StatusRow: Encodable {

@@ -1,7 +1,8 @@
 // Lines of what a store holds beside reports, for another store: keys in alphabetical order, as everywhere. What reads
 // them back is StallFormats/Rows.
 
-package import StallModel
+import StallModel
+package import StallQuery
 
 /// Writes the rows of a store as lines.
 package struct StoreLines {

@@ -1,6 +1,7 @@
 // One day or hour as JSON: the schema of `trend --json`.
 
 internal import StallModel
+import StallQuery
 
 /// One day or hour as JSON: the schema of `trend --json`. Key names are a contract.
 package struct TrendRow: Encodable {

@@ -3,6 +3,7 @@
 // may.
 
 internal import StallModel
+internal import StallQuery
 internal import StallStore
 
 /// Decides reports' groups. When names or stacks have changed, `forget`.

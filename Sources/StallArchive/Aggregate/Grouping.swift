@@ -2,6 +2,7 @@
 // changes a report, its group and the totals change too.
 
 internal import StallModel
+internal import StallQuery
 internal import StallStore
 
 /// Decides groups and keeps roll-ups. Works within the transaction of its caller; after a rollback,

@@ -1,6 +1,7 @@
 // History under new rules.
 
-package import StallModel
+import StallModel
+package import StallQuery
 package import StallStore
 
 /// Reports that moved from one group to another.

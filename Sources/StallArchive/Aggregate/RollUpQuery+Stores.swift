@@ -2,6 +2,7 @@
 // of cut stacks joined and the largest groups chosen, as in one store.
 
 internal import StallModel
+internal import StallQuery
 internal import StallStore
 
 extension RollUpQuery {

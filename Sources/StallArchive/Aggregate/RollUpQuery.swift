@@ -3,6 +3,7 @@
 // agent's store has no cells: its reports are read and grouped here.
 
 internal import StallModel
+internal import StallQuery
 internal import StallStore
 
 /// One question for roll-ups, on one snapshot of a store.

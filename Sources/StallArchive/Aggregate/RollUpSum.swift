@@ -1,6 +1,7 @@
 // What a question for roll-ups adds up, and by what.
 
 internal import StallModel
+internal import StallQuery
 internal import StallStore
 
 /// One group of the answer.

@@ -1,6 +1,7 @@
 // The totals of one roll-up cell, and what one report adds to them. Pure.
 
 internal import StallModel
+internal import StallQuery
 internal import StallStore
 
 /// Where a report counts: one cell of the roll-up.

@@ -1,6 +1,7 @@
 // Groups as rows.
 
 internal import StallModel
+internal import StallQuery
 internal import StallStore
 
 /// The rows of `signature` and `signature_frame`. Works within the transaction of its caller.

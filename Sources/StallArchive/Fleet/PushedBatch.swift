@@ -1,6 +1,7 @@
 // What `stallctl push` sends and a collector takes: rows of one store, and how far the store is covered with them.
 
 package import StallModel
+package import StallQuery
 
 /// Rows of one store, to be taken in one transaction or not at all.
 ///

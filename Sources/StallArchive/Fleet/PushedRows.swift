@@ -1,6 +1,7 @@
 // The rows of a batch that was read and is whole, on their way into the store.
 
 internal import StallModel
+internal import StallQuery
 internal import StallStore
 
 /// A batch in memory. Reading comes before the transaction: the store is locked for the rows only, not for the parsing.

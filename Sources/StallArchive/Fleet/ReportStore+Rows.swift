@@ -1,6 +1,7 @@
 // What a store holds beside reports, for another store: without it, rates and losses stay behind.
 
-package import StallModel
+import StallModel
+package import StallQuery
 internal import StallStore
 
 extension ReportStore {

@@ -2,6 +2,7 @@
 // where it is sent to: nothing is noted in the store, which may be read while its agent writes it.
 
 package import StallModel
+package import StallQuery
 package import StallStore
 
 /// Where in the changes of a source the reading is.

@@ -1,6 +1,7 @@
 // Reads what a store holds as rows that another store can take: everything that `ingest` of the file takes over.
 
 internal import StallModel
+internal import StallQuery
 internal import StallStore
 
 /// Reads the rows of a store, on the snapshot of its connection's transaction.

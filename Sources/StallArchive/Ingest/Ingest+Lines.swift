@@ -1,6 +1,7 @@
 // Imports files of JSON lines, some thousands of lines a transaction.
 
 internal import StallModel
+internal import StallQuery
 internal import StallStore
 
 extension Ingest {

@@ -9,6 +9,7 @@
 
 internal import CSQLite
 package import StallModel
+package import StallQuery
 package import StallStore
 
 /// Copies what is new in other stores into one central store.

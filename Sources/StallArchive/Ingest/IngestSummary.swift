@@ -1,6 +1,7 @@
 // What a run of ingest reports.
 
-package import StallModel
+import StallModel
+package import StallQuery
 package import StallStore
 
 /// How many reports were imported.

@@ -1,6 +1,7 @@
 // Writes what another store holds as rows of the central one. Ingest gives it transactions.
 
 internal import StallModel
+internal import StallQuery
 internal import StallStore
 
 /// Imports stores and lines. Works within the transaction of its caller; after a rollback, `forget`.

@@ -1,6 +1,7 @@
 // Writes reports that come one by one, outside of a store, as rows of the central one.
 
 internal import StallModel
+internal import StallQuery
 internal import StallStore
 
 /// Takes reports over. Works within the transaction of its caller.

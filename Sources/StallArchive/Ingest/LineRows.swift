@@ -2,6 +2,7 @@
 // names. Each row stands for itself, whatever came before it; of two states of one row the greater stays.
 
 internal import StallModel
+internal import StallQuery
 internal import StallStore
 
 /// Takes rows over. Works within the transaction of its caller; `flush` is the last thing before a commit.

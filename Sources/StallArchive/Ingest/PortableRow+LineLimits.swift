@@ -1,6 +1,7 @@
 // What a row that comes as a line may hold: the same ranges as in a store.
 
 internal import StallModel
+internal import StallQuery
 internal import StallStore
 
 extension PortableRow {

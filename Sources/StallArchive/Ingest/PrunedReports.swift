@@ -2,6 +2,7 @@
 // already, and one that never came is taken, however old it is.
 
 internal import StallModel
+internal import StallQuery
 internal import StallStore
 
 /// Tells lines of pruned reports from those that come for the first time. Works within the transaction of its caller;

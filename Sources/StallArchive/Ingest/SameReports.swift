@@ -2,6 +2,7 @@
 // that was given another identity. Then it counts once.
 
 internal import StallModel
+import StallQuery
 internal import StallStore
 
 /// Finds reports that are here under another source. Works within the transaction of its caller; after a rollback,

@@ -3,6 +3,7 @@
 
 internal import Glibc
 package import StallModel
+package import StallQuery
 package import StallStore
 
 /// What a job is given.

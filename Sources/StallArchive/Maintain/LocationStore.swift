@@ -2,6 +2,7 @@
 // Only places in images with a build ID: nothing says which file the others were in.
 
 package import StallModel
+package import StallQuery
 package import StallStore
 
 /// The places of a store of either role, for callers with better names for them.

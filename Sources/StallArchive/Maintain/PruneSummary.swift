@@ -1,6 +1,7 @@
 // Deletes what is too old or too much from a central store.
 
 package import StallModel
+package import StallQuery
 package import StallStore
 
 /// What `pruneStore` did.

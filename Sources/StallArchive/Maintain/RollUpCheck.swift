@@ -1,6 +1,7 @@
 // Whether the roll-ups of a central store say what its reports say.
 
 internal import StallModel
+internal import StallQuery
 internal import StallStore
 
 /// Adds the reports up once more and compares. Reads all of them; changes nothing.

@@ -1,7 +1,8 @@
 // Whether a store is what was written to it: what SQLite can tell, and what only content hashes
 // can.
 
-package import StallModel
+import StallModel
+package import StallQuery
 package import StallStore
 
 /// What a check found.

@@ -2,6 +2,7 @@
 // stretches where its ends are.
 
 internal import StallModel
+internal import StallQuery
 internal import StallStore
 
 /// One question for watched time, on one snapshot of a store.

@@ -1,6 +1,7 @@
 // The functions on stacks as numbers: each place is read once, and each function once whatever places it has.
 
 internal import StallModel
+internal import StallQuery
 internal import StallStore
 
 /// Reads the functions of stacks, one after the other, or of most stacks of a store at once.

@@ -2,6 +2,7 @@
 // not held: they are most of what a store is.
 
 internal import StallModel
+internal import StallQuery
 internal import StallStore
 
 /// Reads reports without their stacks; what they share is read once.

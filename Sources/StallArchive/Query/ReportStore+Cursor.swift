@@ -2,6 +2,7 @@
 // are read by their keys and forgotten.
 
 package import StallModel
+package import StallQuery
 package import StallStore
 
 extension ReportStore {

@@ -1,6 +1,7 @@
 // What a store says of the time in which no report was made.
 
 package import StallModel
+package import StallQuery
 package import StallStore
 
 extension ReportStore {

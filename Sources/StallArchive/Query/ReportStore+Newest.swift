@@ -2,6 +2,7 @@
 // A central store knows which of its reports began on a day; an agent's is small enough to be read.
 
 package import StallModel
+package import StallQuery
 package import StallStore
 
 extension ReportStore {

@@ -1,7 +1,8 @@
 // Reports without their stacks, for tables of all of them. They come day by day, the newest first: to sort a month's
 // reports at once would need a file of its own, and to look each one up would read the store out of order.
 
-package import StallModel
+import StallModel
+package import StallQuery
 package import StallStore
 
 extension ReportStore {

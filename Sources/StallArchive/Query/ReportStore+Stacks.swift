@@ -2,6 +2,7 @@
 // function on them once.
 
 package import StallModel
+package import StallQuery
 package import StallStore
 
 extension ReportStore {

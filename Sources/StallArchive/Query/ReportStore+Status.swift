@@ -1,7 +1,8 @@
 // The store in numbers. Of a central store roll-ups know nearly all of them; reports are only read of days that some
 // were pruned from. An agent's store has a quota, and is read.
 
-package import StallModel
+import StallModel
+package import StallQuery
 package import StallStore
 
 extension ReportStore {

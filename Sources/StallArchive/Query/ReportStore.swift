@@ -4,6 +4,7 @@
 // measured, that is five times faster over millions of rows than a `group by`.
 
 package import StallModel
+package import StallQuery
 package import StallStore
 
 /// A store as one asks it questions. Nothing here writes.

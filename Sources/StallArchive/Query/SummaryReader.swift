@@ -1,6 +1,7 @@
 // Rows into summaries of reports: what ranking and lists need of them, millions a second.
 
 internal import StallModel
+internal import StallQuery
 internal import StallStore
 
 /// Reads reports without their frames, on one snapshot of a store.

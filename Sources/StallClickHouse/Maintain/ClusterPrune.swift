@@ -3,6 +3,7 @@
 internal import StallArchive
 internal import StallStore
 package import StallModel
+import StallQuery
 
 /// Deletes old reports and roll-ups of a cluster.
 package struct ClusterPrune {

@@ -3,6 +3,7 @@
 
 package import StallArchive
 package import StallModel
+package import StallQuery
 internal import StallStore
 
 /// Decides the groups of all reports of a cluster.

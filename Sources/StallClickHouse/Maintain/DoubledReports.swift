@@ -1,6 +1,7 @@
 // A report is on the shard of its id. Where it is on another one as well, it counts twice.
 
 internal import StallModel
+internal import StallQuery
 
 /// The reports that several shards have.
 struct DoubledReports {

@@ -1,6 +1,7 @@
 // Totals of stalls as a cluster adds them up: from the roll-ups of days that have them, and from the reports of the others.
 
 internal import StallModel
+internal import StallQuery
 internal import StallStore
 
 /// What cells are added up by.

@@ -2,6 +2,7 @@
 // that are listed. The same rules as in StallArchive/Aggregate/RollUpQuery.swift.
 
 internal import StallModel
+internal import StallQuery
 internal import StallStore
 
 /// The order of all groups of a question, and what they add up to.

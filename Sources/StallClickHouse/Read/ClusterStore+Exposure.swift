@@ -2,6 +2,7 @@
 
 internal import StallArchive
 package import StallModel
+package import StallQuery
 internal import StallStore
 
 extension ClusterStore {

@@ -1,7 +1,8 @@
 // A cluster in numbers.
 
 internal import StallArchive
-package import StallModel
+import StallModel
+package import StallQuery
 internal import StallStore
 
 extension ClusterStore {

@@ -4,6 +4,7 @@
 
 internal import StallArchive
 package import StallModel
+package import StallQuery
 internal import StallStore
 
 /// A store on a cluster of ClickHouse. Nothing here writes.

@@ -3,6 +3,7 @@
 
 internal import StallArchive
 internal import StallModel
+internal import StallQuery
 internal import StallStore
 
 /// A store in memory that is filled with rows of a cluster. Rows have the numbers in which they came.

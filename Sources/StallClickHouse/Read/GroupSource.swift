@@ -1,6 +1,7 @@
 // Groups as a cluster has them.
 
 internal import StallModel
+internal import StallQuery
 
 /// Reads groups, by the keys of their rows.
 struct GroupSource {

@@ -1,6 +1,7 @@
 // What an answer says of all stalls that a filter selects, whatever their group.
 
 internal import StallModel
+internal import StallQuery
 internal import StallStore
 
 /// Counts by build, loop and verdict.

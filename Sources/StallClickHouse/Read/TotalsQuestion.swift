@@ -2,6 +2,7 @@
 
 internal import StallArchive
 internal import StallModel
+internal import StallQuery
 internal import StallStore
 
 /// One question for totals.

@@ -4,6 +4,7 @@
 
 internal import Glibc
 package import StallModel
+package import StallQuery
 internal import StallStore
 
 /// Imports into a cluster.

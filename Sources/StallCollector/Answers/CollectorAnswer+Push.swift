@@ -1,6 +1,7 @@
 // What senders are told. stallctl push reads these objects; docs/fleet.md documents their keys.
 
 internal import StallModel
+internal import StallQuery
 
 extension PushPosition {
     var answer: CollectorAnswer {

@@ -1,6 +1,7 @@
 // What the head of a push says, checked before any of its body is read.
 
 internal import StallModel
+internal import StallQuery
 
 /// The fields of a push.
 struct PushHead: Equatable {

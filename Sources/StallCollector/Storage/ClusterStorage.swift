@@ -3,7 +3,7 @@
 
 internal import StallAnalysis
 internal import StallArchive
-package import StallClickHouse
+import StallClickHouse
 package import StallModel
 internal import StallStore
 

@@ -1,6 +1,7 @@
 // What a collector needs of a store. The SQLite store is one; tests have one in memory.
 
 package import StallModel
+package import StallQuery
 
 /// Which lines of which store a push has.
 package struct PushRange: Sendable, Hashable {

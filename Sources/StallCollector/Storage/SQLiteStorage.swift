@@ -5,6 +5,7 @@ internal import StallAnalysis
 internal import StallArchive
 internal import StallFormats
 package import StallModel
+import StallQuery
 internal import StallStore
 
 /// A central store in SQLite.

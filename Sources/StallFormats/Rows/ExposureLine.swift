@@ -2,6 +2,7 @@
 // report (`stallctl.suppression/1`).
 
 internal import StallModel
+internal import StallQuery
 
 /// A stretch of a loop's watched time.
 struct ExposureLine: RowLine {

@@ -2,6 +2,7 @@
 // that are not known here are counted, not refused.
 
 internal import StallModel
+internal import StallQuery
 
 /// The kinds of lines that are read, with the schema of each.
 enum RowKind: String {

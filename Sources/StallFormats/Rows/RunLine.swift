@@ -2,6 +2,7 @@
 // (`stallctl.location/1`).
 
 internal import StallModel
+internal import StallQuery
 
 /// A process run with its images.
 struct ProcessRunLine: RowLine {

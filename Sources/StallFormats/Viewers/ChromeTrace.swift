@@ -6,6 +6,7 @@
 // exactly, but not those since 1970. Slices of one track must nest, so stalls of one loop that overlap are on tracks of their own.
 
 package import StallModel
+package import StallQuery
 
 package struct ChromeTrace: ViewerWriter {
     package static let order = CursorOrder.byLoop

@@ -5,6 +5,7 @@
 // upgrade older profiles, and refuse newer ones: so the number stays.
 
 package import StallModel
+package import StallQuery
 
 package struct FirefoxProfile: ViewerWriter {
     package static let order = CursorOrder.byLoop

@@ -5,6 +5,7 @@
 //     	    93c22 pthread_mutex_lock (/lib/x86_64-linux-gnu/libc.so.6)
 
 package import StallModel
+package import StallQuery
 
 package struct PerfScript: ViewerWriter {
     package static let order = CursorOrder.stored

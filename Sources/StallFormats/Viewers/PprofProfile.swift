@@ -5,6 +5,7 @@
 // seen, and what they point to at the end.
 
 package import StallModel
+package import StallQuery
 
 package struct PprofProfile: ViewerWriter {
     package static let order = CursorOrder.stored

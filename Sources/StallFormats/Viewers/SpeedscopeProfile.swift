@@ -4,6 +4,7 @@
 // order of keys in JSON is free, and a frame is known only when it was seen.
 
 package import StallModel
+package import StallQuery
 
 package struct SpeedscopeProfile: ViewerWriter {
     package static let order = CursorOrder.stored

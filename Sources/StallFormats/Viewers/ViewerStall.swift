@@ -2,6 +2,7 @@
 // once however many stalls show it.
 
 package import StallModel
+package import StallQuery
 
 /// A stall on its way into a file for a viewer.
 package struct ViewerStall {

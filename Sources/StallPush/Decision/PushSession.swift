@@ -5,6 +5,7 @@
 
 package import StallHTTP
 package import StallModel
+package import StallQuery
 
 /// Rows of a store that are sent together.
 package struct OutgoingBatch: Hashable, Sendable {

@@ -5,6 +5,7 @@
 
 package import StallHTTP
 package import StallModel
+package import StallQuery
 
 /// How far a collector has a store.
 package struct CollectorPosition: Hashable, Sendable, Decodable {

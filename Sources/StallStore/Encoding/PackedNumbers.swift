@@ -20,7 +20,7 @@ extension [UInt8] {
 
 extension Slice<UnsafeRawBufferPointer> {
     /// Takes a number off the front; nil when the bytes end inside it or it has more than 63 bits.
-    mutating func popLEB128() -> UInt64? {
+    package mutating func popLEB128() -> UInt64? {
         var (number, shift): (UInt64, UInt64) = (0, 0)
         while shift < 63, let byte = popFirst() {
             number |= UInt64(byte & 0x7f) << shift
@@ -31,7 +31,7 @@ extension Slice<UnsafeRawBufferPointer> {
     }
 
     /// Takes a number off the front as the positive one that it is.
-    mutating func popDuration() -> Int64? { popLEB128().map { Int64($0) } }
+    package mutating func popDuration() -> Int64? { popLEB128().map { Int64($0) } }
 
     /// Takes a length of time off the front; nil for one that no report can have.
     mutating func popLimited() -> Int64? {

@@ -6,6 +6,7 @@ internal import StallAnalysis
 internal import StallArchive
 internal import StallFormats
 internal import StallModel
+internal import StallQuery
 
 /// The job's metrics.
 struct Metrics {

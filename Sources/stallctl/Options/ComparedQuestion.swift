@@ -4,6 +4,7 @@ internal import ArgumentParser
 internal import Foundation
 internal import StallAnalysis
 internal import StallModel
+internal import StallQuery
 
 struct ComparedQuestion {
     var name: String

@@ -1,6 +1,7 @@
 // An empty result is often caused by a mistyped filter.
 
 internal import StallModel
+internal import StallQuery
 
 extension FilterOptions {
     /// Reports on stderr which names of the filter the store does not have, with the closest name or those it has.

@@ -3,6 +3,7 @@
 internal import ArgumentParser
 internal import StallAnalysis
 internal import StallModel
+internal import StallQuery
 internal import StallStore
 
 struct ReportArgument: ParsableArguments {

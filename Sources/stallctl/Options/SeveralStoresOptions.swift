@@ -4,6 +4,7 @@ internal import ArgumentParser
 internal import StallArchive
 internal import StallClickHouse
 internal import StallModel
+internal import StallQuery
 
 struct SeveralStoresOptions: ParsableArguments {
     @Option(

@@ -5,6 +5,7 @@ internal import ArgumentParser
 internal import Foundation
 internal import StallAnalysis
 internal import StallModel
+internal import StallQuery
 
 /// What an argument names.
 enum StoreCompletion: Sendable {

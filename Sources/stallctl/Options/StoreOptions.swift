@@ -5,6 +5,7 @@ internal import Foundation
 internal import StallModel
 internal import StallArchive
 internal import StallClickHouse
+internal import StallQuery
 
 struct StoreOptions: ParsableArguments {
     @Option(

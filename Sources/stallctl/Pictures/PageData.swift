@@ -4,6 +4,7 @@
 internal import Foundation
 internal import StallAnalysis
 internal import StallModel
+internal import StallQuery
 
 /// The data of a page. Only page.js reads it.
 struct PageData: Encodable {

@@ -8,6 +8,7 @@ internal import StallFormats
 internal import StallHTTP
 internal import StallModel
 internal import StallPush
+internal import StallQuery
 internal import StallStore
 
 /// How far stores were sent, by their sources, in a file.

@@ -5,6 +5,7 @@ internal import StallArchive
 internal import StallFormats
 internal import StallModel
 internal import StallPush
+import StallQuery
 
 /// The rows of one source of a store.
 struct StoreSpool: PushSpool {

@@ -4,6 +4,7 @@ internal import ArgumentParser
 internal import Glibc
 internal import StallAnalysis
 internal import StallModel
+internal import StallQuery
 
 extension Top {
     /// Shows the ranking, and what the user opens from it, until a key or a signal ends it.

@@ -5,6 +5,7 @@ internal import Glibc
 internal import StallAnalysis
 internal import StallClickHouse
 internal import StallModel
+internal import StallQuery
 
 /// Which file a path leads to.
 struct FileIdentity: Equatable {

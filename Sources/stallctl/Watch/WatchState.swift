@@ -3,6 +3,7 @@
 
 internal import StallAnalysis
 internal import StallModel
+internal import StallQuery
 
 /// Which rows are shown.
 enum WatchPage: Equatable {

@@ -1,6 +1,7 @@
 // Rules of grouping that a test can work out in its head.
 
 package import StallModel
+package import StallQuery
 
 /// A stall belongs to the function that is innermost for the longest time; its caller names it too.
 package struct PlainGrouper: ReportGrouper {

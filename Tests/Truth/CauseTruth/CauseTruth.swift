@@ -11,6 +11,7 @@ import StallAgent
 import StallCause
 import StallModel
 import StallArchive
+import StallQuery
 import Synchronization
 
 nonisolated(unsafe) var scratch = "/tmp"

@@ -5,6 +5,7 @@ import Foundation
 import StallAgent
 import StallArchive
 import StallModel
+import StallQuery
 
 /// Something is broken on purpose.
 let isSabotaged = ProcessInfo.processInfo.environment["SABOTAGE"] == "1"

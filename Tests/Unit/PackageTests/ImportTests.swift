@@ -7,6 +7,8 @@ import Testing
     static let system: Set = ["Glibc", "Synchronization"]
     static let allowed: [String: Set<String>] = [
         "StallModel": [],
+        // The model's other half, for programs that read stores.
+        "StallQuery": ["StallModel"],
         "StallRunLoop": system.union(["StallModel", "CLinux", "Dispatch"]),
         "StallDetection": system.union(["StallModel", "CLinux"]),
         "StallCapture": system.union(["StallModel", "CStackCapture", "CLinux"]),
@@ -15,17 +17,17 @@ import Testing
         "StallStore": system.union(["StallModel", "CLinux", "CSQLite", "Dispatch"]),
         // The store again, for programs that no app has in it: what an agent writes is read through the same connection.
         "StallArchive": system.union([
-            "StallModel", "StallStore", "CLinux", "CSQLite", "Dispatch",
+            "StallModel", "StallQuery", "StallStore", "CLinux", "CSQLite", "Dispatch",
         ]),
         // Likewise for symbols: the files that a user gives, which the symbolizer that an agent has reads.
-        "StallSymbolFiles": ["StallModel", "StallSymbols", "Foundation"],
-        "StallAnalysis": system.union(["StallModel"]),
-        "StallFormats": system.union(["StallModel", "Foundation"]),
+        "StallSymbolFiles": ["StallModel", "StallQuery", "StallSymbols", "Foundation"],
+        "StallAnalysis": system.union(["StallModel", "StallQuery"]),
+        "StallFormats": system.union(["StallModel", "StallQuery", "Foundation"]),
         "StallHTTP": system.union(["CMemoryFile"]),
-        "StallPush": system.union(["StallModel", "StallHTTP", "Foundation"]),
+        "StallPush": system.union(["StallModel", "StallQuery", "StallHTTP", "Foundation"]),
         // Another kind of store. SQLite stays the codec at both ends, so it sees the store's modules.
         "StallClickHouse": system.union([
-            "StallModel", "StallHTTP", "StallStore", "StallArchive", "Dispatch",
+            "StallModel", "StallQuery", "StallHTTP", "StallStore", "StallArchive", "Dispatch",
         ]),
         "StallAgent": system.union([
             "StallModel", "CLinux", "StallRunLoop", "StallDetection", "StallCapture",
@@ -43,13 +45,13 @@ import Testing
         "StallTracing": ["CLinux", "Tracing"],
         "StallAgentC": ["StallAgent", "CStallAgent", "Dispatch"],
         "stallctl": system.union([
-            "StallModel", "StallSymbols", "StallSymbolFiles", "StallStore", "StallArchive",
-            "StallAnalysis", "StallFormats", "StallHTTP", "StallPush", "StallClickHouse",
-            "ArgumentParser", "Foundation",
+            "StallModel", "StallQuery", "StallSymbols", "StallSymbolFiles", "StallStore",
+            "StallArchive", "StallAnalysis", "StallFormats", "StallHTTP", "StallPush",
+            "StallClickHouse", "ArgumentParser", "Foundation",
         ]),
         "StallCollector": system.union([
-            "StallModel", "StallStore", "StallArchive", "StallAnalysis", "StallFormats",
-            "StallClickHouse", "Foundation",
+            "StallModel", "StallQuery", "StallStore", "StallArchive", "StallAnalysis",
+            "StallFormats", "StallClickHouse", "Foundation",
         ]),
         "stall-collector": system.union([
             "StallModel", "StallCollector", "StallAgent", "StallAgentNIO", "ArgumentParser",

@@ -1,4 +1,5 @@
 import StallModel
+import StallQuery
 import Testing
 import TestSupport
 

@@ -1,6 +1,7 @@
 import StallClickHouse
 import StallHTTP
 import StallModel
+import StallQuery
 import TestSupport
 import Testing
 

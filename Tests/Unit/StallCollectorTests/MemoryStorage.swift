@@ -4,6 +4,7 @@ import TestSupport
 
 @testable import StallCollector
 @testable import StallModel
+@testable import StallQuery
 
 /// A store in memory. A line is an app and a number, as in `photos 3`.
 final class MemoryStorage: PushStorage, Sendable {

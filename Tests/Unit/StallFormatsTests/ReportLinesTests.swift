@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import StallFormats
 import StallModel
+import StallQuery
 import Testing
 
 /// Goal: in any JSONL file every valid line is read, every invalid one is reported with its number and the reason, and

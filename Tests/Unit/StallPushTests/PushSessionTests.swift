@@ -1,6 +1,7 @@
 import StallHTTP
 import StallModel
 import StallPush
+import StallQuery
 import Testing
 
 /// Goal: whatever a collector answers, every row arrives once or is counted as refused, and nothing loops.

@@ -2,6 +2,7 @@
 
 import StallModel
 import StallArchive
+import StallQuery
 import StallStore
 import TestSupport
 

@@ -1,5 +1,6 @@
 import Foundation
 import StallModel
+import StallQuery
 import StallStore
 
 @testable import stallctl

@@ -1,6 +1,7 @@
 // The groups that lost the most time, for outputs that have room for few.
 
-package import StallModel
+import StallModel
+package import StallQuery
 
 extension AggregateAnswer {
     /// The groups that lost the most time, and the totals of all others.

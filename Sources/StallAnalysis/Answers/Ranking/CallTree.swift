@@ -2,6 +2,7 @@
 // that the tree's total equals that of `top`.
 
 package import StallModel
+package import StallQuery
 
 /// The root end of a tree.
 package enum TreeDirection: Sendable {

@@ -3,7 +3,8 @@
 // watched time is assumed.
 
 internal import Glibc
-package import StallModel
+import StallModel
+package import StallQuery
 
 /// One of the two compared sets.
 package struct ComparedSide: Sendable {

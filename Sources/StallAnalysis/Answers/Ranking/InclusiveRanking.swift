@@ -2,6 +2,7 @@
 // share sets of stacks: what a set's functions are is worked out once, and only listed functions get more than totals.
 
 internal import StallModel
+internal import StallQuery
 
 /// The ranking of a table of stalls by all functions on their stacks.
 struct InclusiveRanking {

@@ -1,6 +1,7 @@
 // Summary of all reports in a ranking.
 
 package import StallModel
+package import StallQuery
 
 package struct Overview: Sendable {
     /// The number of reports by verdict.

@@ -3,6 +3,7 @@
 // functions.
 
 package import StallModel
+package import StallQuery
 
 /// Groups the reports with verdict `stalled` and sorts the groups by time lost.
 ///

@@ -1,6 +1,7 @@
 // The result of `top`.
 
-package import StallModel
+import StallModel
+package import StallQuery
 
 package struct Ranking: Sendable {
     /// All selected reports, ranked or not.

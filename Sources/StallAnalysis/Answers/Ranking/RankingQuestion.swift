@@ -2,6 +2,7 @@
 // day); any other store from its reports.
 
 package import StallModel
+package import StallQuery
 
 /// A query for a ranking.
 package struct RankingQuestion {

@@ -1,6 +1,7 @@
 // A group, or all stalls, over time.
 
 package import StallModel
+package import StallQuery
 
 /// The bucket size of a trend.
 package enum TrendUnit: String, CaseIterable, Sendable {

@@ -1,6 +1,7 @@
 // Time divided into buckets, for trends.
 
 package import StallModel
+import StallQuery
 
 /// Consecutive buckets of a time range, without gaps.
 package struct TimeBuckets: Hashable, Sendable {

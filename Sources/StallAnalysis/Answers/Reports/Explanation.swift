@@ -1,6 +1,7 @@
 // Explains why a report is in its group: how the rules classified each frame, and which frames name the group.
 
 package import StallModel
+import StallQuery
 
 package struct Explanation {
     /// One distinct stack of the report.

@@ -1,6 +1,7 @@
 // The newest reports, each with its group.
 
 package import StallModel
+package import StallQuery
 
 package struct Listing {
     /// One report and its group.

@@ -2,6 +2,7 @@
 // began on are read, the newest first, until there are enough.
 
 internal import StallModel
+internal import StallQuery
 
 extension ListingQuestion {
     /// The newest stalls of a group; nil if the store has no totals by day, as an agent's, or other groups.

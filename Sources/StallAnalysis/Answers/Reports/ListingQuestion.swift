@@ -3,6 +3,7 @@
 // read every report that the filter selects and whose stored group may be meant.
 
 package import StallModel
+package import StallQuery
 
 /// A query for a listing.
 package struct ListingQuestion {

@@ -1,6 +1,7 @@
 // The lock holder of each group in a ranking, from the group's example report.
 
 package import StallModel
+package import StallQuery
 
 /// The thread that held the lock for most of the stall's wait.
 package struct NamedLockHolder: Hashable, Sendable {

@@ -1,6 +1,7 @@
 // Selects groups by name.
 
-package import StallModel
+import StallModel
+package import StallQuery
 
 /// A substring of the title or of a function, a glob for the whole name, or a prefix of the signature.
 private func isGroup(_ group: ReportGroup, titled title: String, meantBy name: String) -> Bool {

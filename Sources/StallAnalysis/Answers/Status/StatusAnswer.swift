@@ -1,6 +1,7 @@
 // A store's contents, the watched time and statistics of each loop, and suppressed stalls.
 
 package import StallModel
+package import StallQuery
 
 /// The result of `status`.
 package struct StatusAnswer: Sendable {

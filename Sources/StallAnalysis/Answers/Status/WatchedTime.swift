@@ -1,6 +1,7 @@
 // The watched time of a ranking's loops: the denominator of its rates.
 
 internal import StallModel
+internal import StallQuery
 
 /// The watched time of all selected loops, and of each group by app, version, host or loop.
 package struct WatchedTime: Sendable {

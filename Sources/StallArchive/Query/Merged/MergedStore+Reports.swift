@@ -2,6 +2,7 @@
 // store it is of.
 
 package import StallModel
+package import StallQuery
 internal import StallStore
 
 extension MergedStore {

@@ -2,6 +2,7 @@
 // them. Roll-ups are sums, so that what is added up of the parts is what one store with all of their reports would say.
 
 package import StallModel
+package import StallQuery
 internal import StallStore
 
 /// Stores with different reports, asked together. Each is read in a snapshot of its own.

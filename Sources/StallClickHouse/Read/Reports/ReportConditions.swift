@@ -2,6 +2,7 @@
 
 internal import StallArchive
 internal import StallModel
+internal import StallQuery
 
 /// Which rows of a table a filter selects. Tables name their columns alike: `app`, `version`, `loop_name`, `verdict`, `cause`.
 struct ReportConditions {

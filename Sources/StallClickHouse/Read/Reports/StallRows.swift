@@ -3,6 +3,7 @@
 
 internal import StallArchive
 internal import StallModel
+internal import StallQuery
 internal import StallStore
 
 /// Reads stalls one by one. The stacks of one are there until the next.

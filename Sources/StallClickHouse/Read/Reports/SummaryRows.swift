@@ -1,6 +1,7 @@
 // Rows into summaries of reports: what rankings and lists need of them.
 
 internal import StallModel
+internal import StallQuery
 
 /// Reads reports without their frames.
 struct SummaryRows {

@@ -3,6 +3,7 @@
 internal import ArgumentParser
 internal import StallAnalysis
 internal import StallModel
+internal import StallQuery
 
 struct Diff: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -4,6 +4,7 @@ internal import ArgumentParser
 internal import StallAnalysis
 internal import StallFormats
 internal import StallModel
+internal import StallQuery
 
 struct Top: ParsableCommand {
     static let configuration = CommandConfiguration(

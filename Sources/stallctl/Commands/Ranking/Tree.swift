@@ -3,6 +3,7 @@
 internal import ArgumentParser
 internal import StallAnalysis
 internal import StallModel
+import StallQuery
 
 struct Tree: ParsableCommand {
     static let configuration = CommandConfiguration(

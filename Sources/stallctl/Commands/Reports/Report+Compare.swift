@@ -2,6 +2,7 @@
 
 internal import StallAnalysis
 internal import StallModel
+internal import StallQuery
 
 extension Report {
     func compared() throws -> ReportPage {

@@ -6,6 +6,7 @@ internal import Foundation
 internal import Glibc
 internal import StallAnalysis
 internal import StallModel
+internal import StallQuery
 
 struct Report: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -3,6 +3,7 @@
 internal import ArgumentParser
 internal import StallAnalysis
 internal import StallModel
+import StallQuery
 
 struct Show: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -7,6 +7,7 @@ internal import StallFormats
 internal import StallModel
 internal import StallArchive
 internal import StallClickHouse
+internal import StallQuery
 
 struct IngestCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

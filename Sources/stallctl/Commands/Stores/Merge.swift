@@ -4,6 +4,7 @@ internal import ArgumentParser
 internal import Foundation
 internal import StallAnalysis
 internal import StallModel
+import StallQuery
 
 struct Merge: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -5,6 +5,7 @@ internal import StallAnalysis
 internal import StallModel
 internal import StallArchive
 internal import StallClickHouse
+import StallQuery
 
 struct Regroup: ParsableCommand {
     static let configuration = CommandConfiguration(

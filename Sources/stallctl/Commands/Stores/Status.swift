@@ -4,6 +4,7 @@ internal import ArgumentParser
 internal import StallAnalysis
 internal import StallArchive
 internal import StallModel
+import StallQuery
 
 struct Status: ParsableCommand {
     static let configuration = CommandConfiguration(

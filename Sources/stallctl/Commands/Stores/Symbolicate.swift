@@ -4,6 +4,7 @@ internal import ArgumentParser
 internal import StallAnalysis
 internal import StallModel
 internal import StallArchive
+import StallQuery
 internal import StallSymbolFiles
 
 struct Symbolicate: ParsableCommand {

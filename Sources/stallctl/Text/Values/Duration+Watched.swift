@@ -1,6 +1,7 @@
 // Watched time in sentences.
 
 internal import StallModel
+internal import StallQuery
 
 extension Duration {
     /// ` in 1d 02h watched`, ` in 25 s watched`.

@@ -2,6 +2,7 @@
 
 internal import StallAnalysis
 internal import StallModel
+import StallQuery
 
 extension UnclearGroup: CustomStringConvertible {
     package var description: String {

@@ -2,6 +2,7 @@
 
 internal import StallAnalysis
 internal import StallModel
+internal import StallQuery
 
 struct TopView {
     var ranking: Ranking

@@ -4,6 +4,7 @@ internal import Foundation
 internal import StallAnalysis
 internal import StallFormats
 internal import StallModel
+import StallQuery
 
 extension TimeBuckets {
     /// Whole days or hours of the time zone from the first instant to the last.

@@ -3,6 +3,7 @@
 internal import StallAnalysis
 internal import StallFormats
 internal import StallModel
+internal import StallQuery
 
 extension ListingRow {
     static let csvHeader = [

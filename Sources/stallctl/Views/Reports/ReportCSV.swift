@@ -3,6 +3,7 @@
 internal import StallAnalysis
 internal import StallFormats
 internal import StallModel
+internal import StallQuery
 
 /// One row per report.
 enum ReportCSV {

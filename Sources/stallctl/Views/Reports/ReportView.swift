@@ -2,6 +2,7 @@
 
 internal import StallAnalysis
 internal import StallModel
+import StallQuery
 
 struct ReportView {
     var report: StallReport

@@ -3,6 +3,7 @@
 internal import StallAnalysis
 internal import StallFormats
 internal import StallModel
+internal import StallQuery
 
 /// An output that the writers' closures can share.
 final class OutputBytes {

@@ -3,6 +3,7 @@
 internal import StallAnalysis
 internal import StallModel
 internal import StallArchive
+import StallQuery
 internal import StallStore
 
 enum IngestView {

@@ -3,6 +3,7 @@
 internal import StallAnalysis
 internal import StallModel
 internal import StallPush
+import StallQuery
 internal import StallStore
 
 /// What became of one store file.

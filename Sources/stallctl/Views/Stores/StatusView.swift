@@ -2,6 +2,7 @@
 
 internal import StallArchive
 internal import StallModel
+internal import StallQuery
 
 enum StatusView {
     static func lines(for status: StoreStatus, on terminal: Terminal) -> [String] {

@@ -3,6 +3,7 @@
 import Foundation
 import StallModel
 import StallArchive
+import StallQuery
 
 struct Verdict {
     var plays = 0

@@ -5,6 +5,8 @@ import CStallAgent
 import Foundation
 import StallAgent
 import StallArchive
+import StallModel
+import StallQuery
 import StallRunLoop
 
 extension Play {

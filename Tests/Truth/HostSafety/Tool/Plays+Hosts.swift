@@ -4,6 +4,7 @@ import CHostSafety
 import Foundation
 import StallAgent
 import StallModel
+import StallQuery
 import StallRunLoop
 import StallArchive
 

@@ -5,6 +5,7 @@ import Foundation
 import StallAgent
 import StallArchive
 import StallModel
+import StallQuery
 import StallRunLoop
 
 extension Play {

@@ -11,6 +11,7 @@ import Glibc
 import StallFormats
 import StallModel
 import StallArchive
+import StallQuery
 import StallSymbols
 
 /// SplitMix64: the same inputs in every run of one seed.

@@ -5,6 +5,7 @@ import Foundation
 import StallAgent
 import StallModel
 import StallArchive
+import StallQuery
 
 /// A way to end, and the expected record of the stall.
 struct WayOut {

@@ -7,6 +7,7 @@
 import Foundation
 import StallModel
 import StallArchive
+import StallQuery
 
 /// The findings of a part of the suite. One line of JSON from its process.
 struct PartResult: Codable {

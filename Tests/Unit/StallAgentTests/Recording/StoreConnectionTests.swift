@@ -3,6 +3,7 @@ import Foundation
 import Logging
 import StallModel
 import StallArchive
+import StallQuery
 import StallStore
 import StallSymbols
 import Synchronization

@@ -1,5 +1,6 @@
 import StallClickHouse
 import StallModel
+import StallQuery
 import Testing
 
 /// Goal: what rankings say of watched time and of stalls without a report is of the loops that are asked for, however long.

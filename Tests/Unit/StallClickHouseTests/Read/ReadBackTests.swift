@@ -3,6 +3,7 @@ import StallArchive
 import StallClickHouse
 import StallHTTP
 import StallModel
+import StallQuery
 import StallStore
 import TestSupport
 import Testing

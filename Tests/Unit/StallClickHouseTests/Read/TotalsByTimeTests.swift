@@ -1,5 +1,6 @@
 import StallClickHouse
 import StallModel
+import StallQuery
 import Testing
 
 /// Goal: what a cluster adds up by steps of time is put into the parts that are asked for, and nothing else is taken for it.

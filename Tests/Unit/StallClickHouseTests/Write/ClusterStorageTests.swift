@@ -4,6 +4,7 @@ import Testing
 
 @testable import StallCollector
 @testable import StallModel
+@testable import StallQuery
 
 /// Goal: a sender is told that its batch is in once all shards have it, and never before; a failure is told to all whose
 /// batches went together. Method: a played cluster notes what it is told.

@@ -2,6 +2,7 @@ import Foundation
 import StallArchive
 import StallClickHouse
 import StallModel
+import StallQuery
 import StallStore
 import TestSupport
 import Testing

@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import StallModel
 @testable import StallArchive
+import StallQuery
 @testable import StallStore
 import Testing
 import TestSupport

@@ -1,6 +1,7 @@
 import Foundation
 import StallModel
 import StallArchive
+import StallQuery
 import StallStore
 import Testing
 import TestSupport

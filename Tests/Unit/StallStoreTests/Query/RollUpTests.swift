@@ -1,6 +1,7 @@
 import Foundation
 import StallModel
 @testable import StallArchive
+import StallQuery
 @testable import StallStore
 import Testing
 import TestSupport

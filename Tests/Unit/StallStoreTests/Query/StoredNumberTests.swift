@@ -1,5 +1,6 @@
 import StallModel
 @testable import StallArchive
+import StallQuery
 @testable import StallStore
 import Testing
 import TestSupport

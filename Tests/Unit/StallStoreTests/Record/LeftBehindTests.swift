@@ -1,6 +1,7 @@
 import CLinux
 import Foundation
 import StallModel
+import StallQuery
 import Testing
 import TestSupport
 

@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import StallModel
 import StallArchive
+import StallQuery
 import StallStore
 import Testing
 import TestSupport

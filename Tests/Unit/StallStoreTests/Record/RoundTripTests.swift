@@ -1,5 +1,6 @@
 import StallModel
 import StallArchive
+import StallQuery
 import StallStore
 import Testing
 import TestSupport

@@ -7,6 +7,7 @@ import StallAnalysis
 import StallArchive
 import StallFormats
 import StallModel
+import StallQuery
 import StallStore
 import Synchronization
 

@@ -3,6 +3,7 @@ import Glibc
 import StallAnalysis
 import StallArchive
 import StallModel
+import StallQuery
 import StallStore
 import TestSupport
 import Testing

@@ -3,6 +3,7 @@
 import Foundation
 import StallArchive
 import StallModel
+import StallQuery
 import StallStore
 
 /// The content of a central store, by table.

@@ -3,6 +3,7 @@ import StallAnalysis
 import StallArchive
 import StallFormats
 import StallModel
+import StallQuery
 import StallStore
 import TestSupport
 import Testing

@@ -2,6 +2,7 @@ import Foundation
 
 import StallFormats
 import StallModel
+import StallQuery
 
 import Testing
 

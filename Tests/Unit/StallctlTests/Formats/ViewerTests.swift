@@ -1,6 +1,7 @@
 import Foundation
 import StallFormats
 import StallModel
+import StallQuery
 import TestSupport
 import Testing
 

@@ -1,3 +1,5 @@
+package import StallModel
+
 /// The stalls at one code location that have no report, as totals count them: of whichever loop.
 package struct SuppressedTotals: Hashable, Sendable {
     /// As in `SuppressedStalls`.

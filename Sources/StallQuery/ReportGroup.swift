@@ -1,6 +1,8 @@
 // The group of a report. The store has it beside the report, so that ranking reads groups, not stacks; StallAnalysis
 // decides it. The two modules meet only in this protocol.
 
+package import StallModel
+
 /// The group of a report under some rules. Its hashes are the same in every process and store.
 package struct ReportGroup: Hashable, Sendable {
     package var signature: Int64

@@ -1,6 +1,8 @@
 // A compact histogram of durations: the median of millions of stalls without reading each. The buckets are part of the
 // store's format; never change them.
 
+import StallModel
+
 /// Counts of durations in log-linear buckets: whole microseconds up to 64, then 64 buckets per power of two, so that a
 /// bucket is at most 1.6 % wide.
 package struct DurationHistogram: Hashable, Sendable {

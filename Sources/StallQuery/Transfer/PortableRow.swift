@@ -3,6 +3,8 @@
 // Each row says by itself which one it is, and whose: rows may come in any order, twice, and without the others. Counts
 // and watched time only grow, so that of two states of one row the greater stands.
 
+package import StallModel
+
 /// A row of a store in transfer.
 package enum PortableRow: Hashable, Sendable {
     case report(PortableReport)

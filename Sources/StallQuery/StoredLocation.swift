@@ -1,5 +1,7 @@
 // A location of a store, with what the store knows of it.
 
+package import StallModel
+
 /// A location in an image with a build ID, and how much is known of it.
 package struct StoredLocation: Hashable, Sendable {
     package var location: CodeLocation

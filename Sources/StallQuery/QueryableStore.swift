@@ -1,5 +1,7 @@
 // The queries that a store supports. Another kind of store that answers them needs no change in planning or rendering.
 
+package import StallModel
+
 /// The reports that a filter selects, compact enough to rank millions.
 package struct ReportSelection: Hashable, Sendable {
     /// The process runs that `ReportSummary.run` indexes.

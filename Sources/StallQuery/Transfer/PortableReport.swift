@@ -1,5 +1,7 @@
 // A report in transfer between stores.
 
+package import StallModel
+
 /// The identity of a report: the store that it was first written to, and its number there. It stays the same in every
 /// store, so that nothing is imported twice.
 package struct ReportOrigin: Hashable, Sendable {

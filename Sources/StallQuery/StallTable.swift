@@ -1,5 +1,7 @@
 // Stalls with their stacks as numbers, compact enough to hold millions: 32 bytes for each, and what they share once.
 
+package import StallModel
+
 /// The stalls that a filter selects, and what an overview says of all its reports.
 package struct StallTable: Sendable {
     package struct Stall: Sendable {

@@ -1,3 +1,5 @@
+package import StallModel
+
 /// Number and total duration of stalls.
 package struct StallTotals: Hashable, Sendable {
     package var count = 0

@@ -1,6 +1,8 @@
 // A report whose stacks are numbers: what an export of millions of reports reads of each. What a number stands for is
 // looked up once and rendered once, whatever number of stacks it is on.
 
+package import StallModel
+
 /// One report, and the numbers of the stacks that belong to it.
 package struct ReportOutline: Sendable {
     /// Without samples and threads.

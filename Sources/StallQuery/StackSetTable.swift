@@ -1,5 +1,7 @@
 // Numbers the sets of stacks that stalls show.
 
+package import StallModel
+
 /// Distinct sets of stacks of one program, in order of first occurrence.
 package struct StackSetTable: Sendable {
     /// The program of each set, and behind it the numbers of its stacks.

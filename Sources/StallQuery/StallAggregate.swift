@@ -1,5 +1,7 @@
 // Totals over many stalls: the input of rankings, comparisons and trends, from roll-ups or from reports.
 
+package import StallModel
+
 /// The totals of one group of stalls.
 package struct StallAggregate: Hashable, Sendable {
     package var key: GroupKey

@@ -1,5 +1,7 @@
 // Selects reports; and the compact report that ranking reads.
 
+package import StallModel
+
 /// Which reports a query covers. Empty lists and nils do not restrict.
 package struct ReportFilter: Hashable, Sendable {
     package var apps: [String] = []

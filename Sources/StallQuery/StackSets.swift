@@ -1,5 +1,7 @@
 // The input of call trees: stalls with equal stacks, added up. Millions of stalls have few distinct sets of stacks.
 
+package import StallModel
+
 /// Stalls grouped by their sets of stacks.
 package struct StackSets: Sendable {
     /// Stalls of one program with the same set of stacks.

@@ -10,13 +10,3 @@ extension FixedWidthInteger {
     /// Adds, and ends at the largest or smallest number.
     package mutating func addSaturated(_ other: Self) { self = addingSaturated(other) }
 }
-
-extension Int64 {
-    /// The whole number that is nearest to a real one; zero for what is no number.
-    package init(nearest value: Double) {
-        let rounded = value.rounded()
-        self =
-            rounded.isNaN
-            ? 0 : Int64(exactly: rounded) ?? (rounded < 0 ? .min : .max)
-    }
-}

@@ -1,5 +1,7 @@
 // Stalls one at a time, for exports: a cursor reads a store of millions without retaining what was read.
 
+package import StallModel
+
 /// One stall with its stacks as numbers: equal stacks of a store have one number, so that a writer renders each once.
 package struct StallTrace: Hashable, Sendable {
     package var id: UniqueID
