@@ -42,9 +42,8 @@ let modules: [Target] = [
     module("StallSymbols", ["StallModel", "CLinux"]),
     module("StallCause", ["StallModel", "CLinux"]),
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
-    module(
-        "StallStore", ["StallModel", "CLinux", "CSQLite"], embedding: ["migrations"],
-        except: ["migrations/clickhouse"]),
+    cModule("CStoreSchema"),
+    module("StallStore", ["StallModel", "CLinux", "CSQLite", "CStoreSchema"]),
     module(
         "StallArchive", ["StallModel", "StallQuery", "StallStore", "CLinux", "CSQLite"]),
     module("StallSymbolFiles", ["StallModel", "StallQuery", "StallSymbols"]),

@@ -14,7 +14,9 @@ import Testing
         "StallCapture": system.union(["StallModel", "CStackCapture", "CLinux"]),
         "StallSymbols": system.union(["StallModel", "CLinux"]),
         "StallCause": system.union(["StallModel", "CLinux"]),
-        "StallStore": system.union(["StallModel", "CLinux", "CSQLite", "Dispatch"]),
+        "StallStore": system.union([
+            "StallModel", "CLinux", "CSQLite", "CStoreSchema", "Dispatch",
+        ]),
         // The store again, for programs that no app has in it: what an agent writes is read through the same connection.
         "StallArchive": system.union([
             "StallModel", "StallQuery", "StallStore", "CLinux", "CSQLite", "Dispatch",
