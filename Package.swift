@@ -93,6 +93,12 @@ let modules: [Target] = [
         swiftSettings: settings),
 ]
 
+/// The programs of docs/run-loop-programs.md, with the settings that a newcomer's have.
+let programs = [
+    "TimerCounter", "EchoServer", "FolderWatch", "Signals", "WorkerResults", "Cancelling",
+    "MainActorView", "AsyncBridge", "ChildProcess", "StandardInput",
+]
+
 let unitTests: [Target] = [
     tests(
         "StallRunLoop", ["StallModel", "CLinux", "LoopConformance", "conformance", "RunLoopTour"]),
@@ -128,6 +134,8 @@ let unitTests: [Target] = [
         except: ["Snapshots"]),
     tests("StallCollector", ["StallModel", "StallQuery", "StallFormats"]),
     tests("Demo", ["stallctl"]),
+    tests(
+        "StallRunLoop", named: "RunLoopProgramTests", programs.map { .init(stringLiteral: $0) }),
     tests("TestSupport", named: "PackageTests", []),
 ]
 
@@ -198,6 +206,10 @@ let examples: [Target] = [
     example("WatchEventRunLoop"),
 ]
 
+let programTargets: [Target] = programs.map {
+    program($0, ["StallRunLoop"], "Examples/RunLoop/\($0)", [.swiftLanguageMode(.v6)])
+}
+
 let benchmarks: [Target] = [
     module("BenchmarkSupport", in: "Benchmarks/BenchmarkSupport"),
     cModule("CMinimalLoop", in: "Benchmarks/CMinimalLoop"),
@@ -252,7 +264,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     ],
-    targets: modules + unitTests + support + truthTools + examples + benchmarks,
+    targets: modules + unitTests + support + truthTools + examples + programTargets + benchmarks,
     swiftLanguageModes: [.v6]
 )
 

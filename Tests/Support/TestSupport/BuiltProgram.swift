@@ -13,10 +13,11 @@ package final class BuiltProgram {
     ///
     /// - Parameters:
     ///   - environment: Added to the test's own environment.
+    ///   - input: What it reads; nil for the test's own.
     ///   - directory: Where it lies, if not beside the tests.
     package init(
         _ name: String, _ arguments: [String] = [], environment: [String: String] = [:],
-        in directory: URL = BuiltProgram.directory
+        input: FileHandle? = nil, in directory: URL = BuiltProgram.directory
     ) throws {
         errors = FileManager.default.temporaryDirectory.appending(
             path: "stderr-\(UUID().uuidString)")
@@ -24,6 +25,7 @@ package final class BuiltProgram {
         process.executableURL = directory.appending(path: name)
         process.arguments = arguments
         process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+        if let input { process.standardInput = input }
         process.standardOutput = output
         process.standardError = try FileHandle(forWritingTo: errors)
         try process.start()
