@@ -36,21 +36,65 @@ int stall_descriptor_open_to_read(const char *path, int flags) {
 }
 
 static bool is_reading(int descriptor) {
-    const int flags = fcntl(descriptor, F_GETFL);
+    const int saved = errno, flags = fcntl(descriptor, F_GETFL);
+    errno = saved;
     return flags >= 0 && (flags & (READING | O_ACCMODE)) == READING;
 }
 
-static bool is_marked(int descriptor) {
-    struct f_owner_ex owner;
-    return fcntl(descriptor, F_GETSIG) == MARK && fcntl(descriptor, F_GETOWN_EX, &owner) == 0
-        && owner.type == F_OWNER_PGRP;
+bool stall_descriptor_mark_for(int descriptor, pid_t thread) {
+    const struct f_owner_ex owner = {.type = F_OWNER_TID, .pid = thread};
+    if (fcntl(descriptor, F_SETOWN_EX, &owner) != 0 || fcntl(descriptor, F_SETSIG, MARK) != 0) return false;
+    __atomic_store_n(&can_mark, true, __ATOMIC_RELAXED);
+    return true;
+}
+
+int stall_descriptor_own_for(int descriptor, pid_t thread) {
+    if (descriptor < 0) return descriptor;
+    const int saved = errno;
+    if (stall_descriptor_mark_for(descriptor, thread) || errno != ESRCH) {
+        errno = saved;
+        return descriptor;
+    }
+    close(descriptor);
+    errno = ESRCH;
+    return -1;
+}
+
+// The receiver of the signal that marks a file; false if the file is not marked.
+static bool has_mark(int descriptor, struct f_owner_ex *owner) {
+    const int saved = errno;
+    const bool has = fcntl(descriptor, F_GETSIG) == MARK && fcntl(descriptor, F_GETOWN_EX, owner) == 0;
+    errno = saved;
+    return has;
 }
 
 bool stall_descriptor_is_own(int descriptor) {
+    struct f_owner_ex owner;
+    return is_reading(descriptor)
+        || (has_mark(descriptor, &owner) && (owner.type == F_OWNER_PGRP || owner.type == F_OWNER_TID));
+}
+
+bool stall_descriptor_is_for(int descriptor, pid_t thread) {
+    struct f_owner_ex owner;
+    // Of a thread that has ended, newer kernels give no number.
+    return has_mark(descriptor, &owner) && owner.type == F_OWNER_TID && (owner.pid == thread || owner.pid == 0);
+}
+
+bool stall_descriptor_is_lost(int descriptor, pid_t thread) {
+    return __atomic_load_n(&can_mark, __ATOMIC_RELAXED) && !stall_descriptor_is_for(descriptor, thread);
+}
+
+void stall_descriptor_close_for(int descriptor, pid_t thread) {
+    if (stall_descriptor_is_for(descriptor, thread)) close(descriptor);
+}
+
+bool stall_waiter_is_lost(int descriptor, pid_t thread) {
+    if (!__atomic_load_n(&can_mark, __ATOMIC_RELAXED)) return false;
     const int saved = errno;
-    const bool is_own = descriptor >= 0 && (is_reading(descriptor) || is_marked(descriptor));
+    // libc's fcntl makes another call of it, which copies a structure.
+    const bool is_lost = syscall(SYS_fcntl, descriptor, F_GETOWN) != thread;
     errno = saved;
-    return is_own;
+    return is_lost;
 }
 
 bool stall_descriptor_is_foreign(int descriptor) {

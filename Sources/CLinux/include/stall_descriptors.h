@@ -4,6 +4,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /// Marks an open file of the agent's, so that it can be told from any other file that has its number later. Returns the
 /// number; ignores -1.
@@ -16,12 +17,33 @@ int stall_descriptor_own(int descriptor);
 /// is no moment at which it is open and not marked. `flags` may add others, as O_DIRECTORY.
 int stall_descriptor_open_to_read(const char *_Nonnull path, int flags);
 
-/// Whether the number still refers to a file that was marked. Costs one system call for a file that was opened to be
+/// Whether the number still refers to a file that was marked, for a thread or not. Costs one system call for a file that was opened to be
 /// read, else three, 0.2 us.
 bool stall_descriptor_is_own(int descriptor);
 
 /// Whether the number refers to another file, or none. False where files cannot be marked.
 bool stall_descriptor_is_foreign(int descriptor);
+
+/// Marks an open file as that of one thread of the process, so that it can be told from those of the others, too: the receiver
+/// is the thread then (F_OWNER_TID). False with errno if it cannot be marked.
+bool stall_descriptor_mark_for(int descriptor, pid_t thread);
+
+/// The same for a file that was just opened. Returns the number; closes it and returns -1 with errno if there is no such
+/// thread. Ignores -1.
+int stall_descriptor_own_for(int descriptor, pid_t thread);
+
+/// Whether the number still refers to a file that is marked for `thread`, or for one that has ended.
+bool stall_descriptor_is_for(int descriptor, pid_t thread);
+
+/// Whether it refers to any other file, or to none. False where files cannot be marked.
+bool stall_descriptor_is_lost(int descriptor, pid_t thread);
+
+/// The same for an epoll set or a timer, by one system call: such a file sends no signals for I/O, so no app has asked for a
+/// receiver.
+bool stall_waiter_is_lost(int descriptor, pid_t thread);
+
+/// Closes the descriptor if it still refers to a file that is marked for `thread`, or for one that has ended. Ignores -1.
+void stall_descriptor_close_for(int descriptor, pid_t thread);
 
 /// Closes the descriptor if it still refers to the file that was marked. Anything else is left open: a leaked descriptor
 /// does less harm than a closed one of the app's. Ignores -1.

@@ -174,7 +174,10 @@ extension EventRunLoop {
 
     private func serveMainQueue(in items: ModeItems) -> Bool {
         lock.unlock()
-        _ = stall_eventfd_take(mainQueueDescriptor)
+        // Dispatch's descriptor may have been closed as well; what the app has there now is not read.
+        if !stall_descriptor_is_lost(mainQueueDescriptor, descriptorOwner) {
+            _ = stall_eventfd_take(mainQueueDescriptor)
+        }
         isInMainQueue = true
         callOut(.mainQueue) { stall_main_queue_drain() }
         isInMainQueue = false

@@ -1,6 +1,7 @@
 // What tests ask a loop about itself.
 
 internal import Glibc
+internal import Synchronization
 
 extension EventRunLoop {
     /// Whether its lock can be taken now. A thread that has it already would wait for itself: false after 50 ms, which
@@ -21,6 +22,13 @@ extension EventRunLoop {
         lock.lock()
         defer { lock.unlock() }
         body()
+    }
+
+    private static let oldWaits = Atomic<Bool>(false)
+    /// Whether loops that are made from now on wait as on a kernel whose waits take no nanoseconds: with a timer descriptor.
+    package static var hasOldWaits: Bool {
+        get { oldWaits.load(ordering: .relaxed) }
+        set { oldWaits.store(newValue, ordering: .relaxed) }
     }
 
     /// Whether it has Dispatch's descriptor of the main queue.

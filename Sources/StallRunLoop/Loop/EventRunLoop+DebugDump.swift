@@ -14,7 +14,7 @@ extension EventRunLoop: CustomDebugStringConvertible {
         var lines = [
             "run loop of thread \(thread.rawValue)\(isMain ? " (main)" : ""): \(activityText)",
             "wake-ups: \(ignoresWakeUps ? "dropped" : "counted")\(wake.isWoken ? ", one pending" : "")",
-            "descriptors: wake-up \(wake.descriptor), timer \(timerDescriptor)\(armedText(now)),"
+            "descriptors: wake-up \(wake.descriptor), \(timerText(now)),"
                 + " delivery \(descriptorDelivery)",
             "common modes: \(commonModes.map(\.rawValue).sorted().joined(separator: ", "))",
             "common items: \(commonSources.count) sources, \(commonDescriptors.count) descriptors,"
@@ -46,9 +46,11 @@ extension EventRunLoop: CustomDebugStringConvertible {
         return "\(wake.isSleeping ? "waiting" : "busy") in mode \(running.mode)\(depth)\(stop)"
     }
 
-    private func armedText(_ now: UInt64) -> String {
-        guard armedDeadline > now, armedDeadline != .max else { return "" }
-        return " (set to \(Text.duration(from: now, to: armedDeadline)))"
+    /// The descriptor that ends its sleeps; most kernels need none.
+    private func timerText(_ now: UInt64) -> String {
+        guard timerDescriptor >= 0 else { return "no timer" }
+        guard armedDeadline > now, armedDeadline != .max else { return "timer \(timerDescriptor)" }
+        return "timer \(timerDescriptor) (set to \(Text.duration(from: now, to: armedDeadline)))"
     }
 
     private func title(of items: ModeItems) -> String {

@@ -9,22 +9,58 @@ extension EventRunLoop {
     private static let longestSleep_ms: CInt = 10
     private static let renewalInterval: UInt64 = 1_000_000_000
 
-    /// Takes new descriptors in place of all that the loop has. The old numbers are not closed: the app may own
-    /// them by now.
+    /// Takes new sets, and new descriptors in place of those that are not the loop's any more. Numbers that the app may own by
+    /// now are not closed.
     private func renewDescriptors() {
-        for items in modes { items.poller?.discardSet(closing: false) }
-        wake.renew()
-        timerDescriptor = stall_timerfd_create()
-        armedDeadline = 0
+        for items in modes { items.poller?.discardSet() }
+        if !wake.isOwn { wake.renew(thread: descriptorOwner) }
+        if !stall_descriptor_is_for(timerDescriptor, descriptorOwner) {
+            timerDescriptor = needsTimerDescriptor ? makeTimerDescriptor() : -1
+            armedDeadline = 0
+        }
         for items in modes { items.renewPoller(of: self) }
         lastRenewal = stall_monotonic_ns()
     }
 
+    /// A timer in place of a timeout: for a kernel that takes no nanoseconds, and for another loop that sleeps for this one.
+    package var needsTimerDescriptor: Bool { !waitsPrecisely || wake.isEmbedded }
+
+    func makeTimerDescriptor() -> CInt {
+        stall_descriptor_own_for(stall_timerfd_create(), descriptorOwner)
+    }
+
+    /// What each of its sets watches.
+    var ownDescriptors: Poller.Own {
+        Poller.Own(
+            wake: wake.descriptor, 
+            timer: needsTimerDescriptor || timerDescriptor >= 0 ? timerDescriptor : nil,
+            thread: descriptorOwner)
+    }
+
+    /// Makes the timer that it could do without so far. False when there is no descriptor for it.
+    func takeTimerDescriptor() -> Bool {
+        if timerDescriptor < 0 {
+            timerDescriptor = makeTimerDescriptor()
+            armedDeadline = 0
+        }
+        guard timerDescriptor >= 0 else { return false }
+        for items in modes { items.poller?.addTimer(timerDescriptor) }
+        return true
+    }
+
+    /// The kernel, or a filter that came later, refuses timeouts in nanoseconds after all.
+    private func waitWithTimer() {
+        waitsPrecisely = false
+        if !takeTimerDescriptor() {
+            for items in modes { items.poller?.isBroken = true }
+        }
+    }
+
     /// Takes those that the loop has none of, and leaves the others as they are.
     private func takeMissingDescriptors() {
-        if wake.descriptor < 0 { wake.renew() }
-        if timerDescriptor < 0 {
-            timerDescriptor = stall_timerfd_create()
+        if wake.descriptor < 0 { wake.renew(thread: descriptorOwner) }
+        if needsTimerDescriptor && timerDescriptor < 0 {
+            timerDescriptor = makeTimerDescriptor()
             armedDeadline = 0
         }
         if lacksMainQueue { takeMainQueue() }
@@ -34,15 +70,17 @@ extension EventRunLoop {
 
     /// Whether a number belongs to a file of the app by now.
     private var hasForeignDescriptor: Bool {
-        [wake.descriptor, timerDescriptor].contains { $0 >= 0 && stall_descriptor_is_foreign($0) }
-            || modes.contains {
-                $0.poller.map { $0.epoll >= 0 && stall_descriptor_is_foreign($0.epoll) } ?? false
-            }
+        wake.isLost
+            || (timerDescriptor >= 0 && stall_waiter_is_lost(timerDescriptor, descriptorOwner))
+            || modes.contains { $0.poller?.isLost == true }
     }
 
     /// Asks Dispatch for the descriptor of its main queue.
     func takeMainQueue() {
         mainQueueDescriptor = stall_main_queue_descriptor()
+        if mainQueueDescriptor >= 0 {
+            _ = stall_descriptor_mark_for(mainQueueDescriptor, descriptorOwner)
+        }
         lacksMainQueue = mainQueueDescriptor < 0 && errno != ENOSYS
         guard mainQueueDescriptor >= 0, let running else { return }
         watchMainQueue(in: running)
@@ -53,10 +91,11 @@ extension EventRunLoop {
         lock.lock()
         defer { lock.unlock() }
         if forkGeneration != stall_fork_generation() { renewAfterFork() }
-        if wake.descriptor < 0 { wake.renew() }
+        if wake.descriptor < 0 { wake.renew(thread: descriptorOwner) }
         guard wake.descriptor >= 0 else { throw .system(call: "eventfd", errno: errno) }
-        if timerDescriptor < 0 { timerDescriptor = stall_timerfd_create() }
-        guard timerDescriptor >= 0 else { throw .system(call: "timerfd_create", errno: errno) }
+        guard !needsTimerDescriptor || takeTimerDescriptor() else {
+            throw .system(call: "timerfd_create", errno: errno)
+        }
         if lacksMainQueue { takeMainQueue() }
         if lacksMainQueue { throw .system(call: "eventfd", errno: errno) }
         _ = defaultItems.epoll(of: self)
@@ -70,29 +109,35 @@ extension EventRunLoop {
     /// here would lose it there.
     func renewAfterFork() {
         forkGeneration = stall_fork_generation()
-        for items in modes { items.poller?.discardSet(closing: true) }
-        stall_descriptor_close(timerDescriptor)
-        stall_descriptor_close(wake.descriptor)
-        stall_beacon_publish_thread(beacon, stall_gettid())
+        for items in modes { items.poller?.discardSet() }
+        stall_descriptor_close_for(timerDescriptor, descriptorOwner)
+        timerDescriptor = -1
+        wake.close()
+        descriptorOwner = stall_gettid()
+        wake.renew(thread: descriptorOwner)
+        stall_beacon_publish_thread(beacon, descriptorOwner)
+        slackTime = 0
         renewDescriptors()
     }
 
     /// The kernel refused to wait. When the set is no set any more, the loop takes new descriptors; when that happens
     /// again within a second, it goes on without them.
     func checkDescriptors(_ items: ModeItems, _ error: CInt) {
-        guard error == EBADF || error == EINVAL else { return }
-        if stall_monotonic_ns() - lastRenewal >= Self.renewalInterval {
-            renewDescriptors()
-        } else {
-            items.poller?.discardSet(closing: false)
+        switch error {
+        case EBADF, EINVAL: loseDescriptors()
+        case ENOSYS, EPERM: if waitsPrecisely { waitWithTimer() }
+        default: break
         }
     }
 
-    /// Before the loop sleeps: if the app has closed the loop's descriptors and opened files of its own under their
-    /// numbers, those must be neither armed nor waited for.
-    func checkBeforeSleep(_ items: ModeItems) {
-        guard let poller = items.poller, !poller.isBroken, poller.epoll >= 0 else { return }
-        if stall_descriptor_is_foreign(poller.epoll) { checkDescriptors(items, EBADF) }
+    /// The app has closed the loop's descriptors, and perhaps opened files of its own under their numbers: those must be
+    /// neither set, nor waited for, nor asked for events.
+    func loseDescriptors() {
+        if stall_monotonic_ns() - lastRenewal >= Self.renewalInterval {
+            renewDescriptors()
+        } else {
+            for items in modes { items.poller?.discardSet() }
+        }
     }
 
     /// Asks without an epoll set, in short sleeps up to `wakeAt`, or not at all when it is nil.

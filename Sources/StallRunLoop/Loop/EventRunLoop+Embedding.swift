@@ -24,6 +24,7 @@ extension EventRunLoop {
         try requireDescriptors()
         lock.lock()
         defer { lock.unlock() }
+        guard takeTimerDescriptor() else { throw .system(call: "timerfd_create", errno: errno) }
         let items = itemsToAdd(to: mode)
         watchMainQueue(in: items)
         let epoll = items.epoll(of: self)

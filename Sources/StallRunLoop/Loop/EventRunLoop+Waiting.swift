@@ -25,7 +25,7 @@ extension EventRunLoop {
         let isTimerDue = items.timers.pointee.earliest <= now
         // Timers and descriptors take turns when both are always ready.
         if isTimerDue && !(servedTimersLast && items.needsPolling) { return .timers }
-        guard items.needsPolling || wake.isEmbedded, let event = ask(items, forEver: false) else {
+        guard items.needsPolling || wake.isEmbedded, let event = ask(items, until: nil) else {
             return isTimerDue ? .timers : .none
         }
         return event
@@ -43,54 +43,54 @@ extension EventRunLoop {
         var isAsleep = false
         while true {
             let wakeAt = min(items.timers.pointee.wakeDeadline(), deadline)
-            // To arm for an instant that has just passed costs 40 times a look at the clock.
-            if wakeAt &- now < 10_000 { readClock() }
+            // A timeout is counted from now on. To arm for an instant that has just passed costs 40 times a look at the clock.
+            if wakeAt != .max && (waitsPrecisely || wakeAt &- now < 10_000) { readClock() }
             guard wakeAt > now else { return poll(items) }
             if !isAsleep {
                 isAsleep = true
                 stall_beacon_publish(beacon, UInt8(STALL_LOOP_WAITING), now)
-                checkBeforeSleep(items)
             }
-            arm(wakeAt)
-            let event = ask(items, forEver: true, until: wakeAt)
+            let event = ask(items, until: wakeAt)
             readClock()
             stall_beacon_publish_awake(beacon, now)
             if let event { return event }
+            checkSlack(wakeAt)
             if items.timers.pointee.earliest <= now { return .timers }
             if wake.isPending || deadline <= now { return .none }
             isAsleep = false
         }
     }
 
-    /// Sets the timer descriptor, unless it is set to that instant already.
+    private var isTimerLost: Bool { stall_waiter_is_lost(timerDescriptor, descriptorOwner) }
+
+    /// Sets the timer descriptor, unless it is set to that instant already, or is the app's by now.
     func arm(_ deadline: UInt64) {
         guard deadline != armedDeadline else { return }
+        if timerDescriptor >= 0 && isTimerLost {
+            loseDescriptors()
+            // Without a set the loop does not sleep until a timer is set.
+            guard !isTimerLost else { return }
+        }
         armedDeadline = deadline
         _ = stall_timerfd_arm(
             timerDescriptor, deadline == .max ? 0 : min(deadline, UInt64(Int64.max)))
     }
 
-    /// Asks the kernel; to sleep, without the lock. Nil when nothing but the loop's own descriptors was ready.
-    private func ask(_ items: ModeItems, forEver: Bool, until wakeAt: UInt64 = 0) -> LoopEvent? {
+    /// Asks the kernel; until `wakeAt`, without the lock, or nil for what is ready now. Nil when nothing but the loop's own
+    /// descriptors was ready.
+    private func ask(_ items: ModeItems, until wakeAt: UInt64?) -> LoopEvent? {
         if forkGeneration != stall_fork_generation() { renewAfterFork() }
-        let epoll = items.epoll(of: self)
+        _ = items.epoll(of: self)
+        if let wakeAt, !waitsPrecisely { arm(wakeAt) }
+        if let poller = items.poller, !poller.isBroken, poller.isLost { loseDescriptors() }
         if items.poller?.isBroken == true || (lacksMainQueue && items.isCommon) {
-            return askWithoutSet(items, until: forEver ? wakeAt : nil)
+            return askWithoutSet(items, until: wakeAt)
         }
-        if descriptorDelivery == .batch { return askForBatch(items, forEver: forEver) }
-        // The loop's own two descriptors are reported once a change; a poll looks behind them.
-        for _ in 0..<(forEver ? 1 : 3) {
+        if descriptorDelivery == .batch { return askForBatch(items, until: wakeAt) }
+        // The loop's own descriptors are reported once a change; a poll looks behind them.
+        for _ in 0..<(wakeAt == nil ? 3 : 1) {
             var ready = stall_ready()
-            let (count, error): (CInt, CInt)
-            if forEver {
-                lock.unlock()
-                count = stall_poller_wait(epoll, &ready, 1, -1)
-                error = errno
-                lock.lock()
-            } else {
-                count = stall_poller_poll(epoll, &ready, 1)
-                error = errno
-            }
+            let (count, error) = askKernel(items, &ready, capacity: 1, until: wakeAt)
             if count < 0 { checkDescriptors(items, error) }
             guard count > 0 else { return nil }
             if let event = items.event(ready) { return event }
@@ -99,21 +99,45 @@ extension EventRunLoop {
         return nil
     }
 
-    private func askForBatch(_ items: ModeItems, forEver: Bool) -> LoopEvent? {
+    /// One system call. To sleep, without the lock.
+    @inline(__always) private func askKernel(
+        _ items: ModeItems, _ ready: UnsafeMutablePointer<stall_ready>, capacity: CInt,
+        until wakeAt: UInt64?
+    ) -> (count: CInt, error: CInt) {
         let epoll = items.epoll(of: self)
+        guard let wakeAt else {
+            let count = stall_poller_poll(epoll, ready, capacity)
+            return (count, errno)
+        }
+        let isTimed = waitsPrecisely && wakeAt != .max
+        if isTimed && slackTime == 0 { readSlack() }
+        lock.unlock()
+        let count =
+            isTimed
+            ? stall_poller_wait_precisely(epoll, ready, capacity, wakeAt &- now, slack)
+            : stall_poller_wait(epoll, ready, capacity, -1)
+        let error = errno
+        lock.lock()
+        return (count, error)
+    }
+
+    private func readSlack() {
+        slack = stall_slack_read()
+        slackTime = now
+    }
+
+    /// A wait that ended too early or too late was counted on another slack than the thread has now: the app may change it at
+    /// any time, as it may the priority. Looked up once a second at most; a busy machine is late as well.
+    @inline(__always) private func checkSlack(_ wakeAt: UInt64) {
+        guard waitsPrecisely, now < wakeAt || now - wakeAt > 200_000 else { return }
+        if now &- slackTime > 1_000_000_000 && slackTime != 0 { readSlack() }
+    }
+
+    private func askForBatch(_ items: ModeItems, until wakeAt: UInt64?) -> LoopEvent? {
         var batch = spareBatch ?? DescriptorBatch()
         spareBatch = nil
         let capacity = CInt(DescriptorBatch.capacity)
-        let (count, error): (CInt, CInt)
-        if forEver {
-            lock.unlock()
-            count = stall_poller_wait(epoll, batch.reported, capacity, -1)
-            error = errno
-            lock.lock()
-        } else {
-            count = stall_poller_poll(epoll, batch.reported, capacity)
-            error = errno
-        }
+        let (count, error) = askKernel(items, batch.reported, capacity: capacity, until: wakeAt)
         if count < 0 { checkDescriptors(items, error) }
         var isMainQueueReady = false
         batch.count = 0

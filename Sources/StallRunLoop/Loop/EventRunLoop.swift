@@ -52,14 +52,22 @@ public final class EventRunLoop: @unchecked Sendable {
 
     /// Its number among all loops the process ever had.
     let number = LivingLoops.newNumber()
-    let wake = WakeSignal()
+    let wake: WakeSignal
     /// The thread has ended: no block is taken any more.
     let hasEnded = Atomic<Bool>(false)
     /// The forking thread has the lock; see ``ForkHandlers``.
     @exclusivity(unchecked) var isHeldForFork = false
     let blocks = BlockQueue()
-    /// -1 when the process had none left.
-    @exclusivity(unchecked) var timerDescriptor: CInt
+    /// Ends a sleep at a deadline on kernels whose waits take no nanoseconds, and tells another loop of one. -1 while it is not
+    /// needed, and when the process had none left.
+    @exclusivity(unchecked) var timerDescriptor: CInt = -1
+    /// Its waits have a timeout instead: one system call less a sleep.
+    @exclusivity(unchecked) var waitsPrecisely: Bool
+    /// How late the kernel may end such a wait, and when that was last looked up; the loop's thread only.
+    @exclusivity(unchecked) var slack = stall_slack()
+    @exclusivity(unchecked) var slackTime: UInt64 = 0
+    /// The thread that its descriptors are marked for: its own, which has another number in a forked child.
+    @exclusivity(unchecked) var descriptorOwner: pid_t
     /// The process that the descriptors are of.
     @exclusivity(unchecked) var forkGeneration = stall_fork_generation()
     /// When they were last renewed; the loop's thread only.
@@ -150,10 +158,13 @@ public final class EventRunLoop: @unchecked Sendable {
         self.isMain = isMain
         self.beacon = beacon
         ForkHandlers.install()
-        timerDescriptor = stall_timerfd_create()
+        descriptorOwner = thread.rawValue
+        wake = WakeSignal(thread: thread.rawValue)
+        waitsPrecisely = stall_can_wait_precisely() && !Self.hasOldWaits
         stall_beacon_publish_thread(beacon, thread.rawValue)
         modes = [defaultItems]
         commonModeItems = [defaultItems]
+        if !waitsPrecisely { timerDescriptor = makeTimerDescriptor() }
         if isMain { takeMainQueue() }
         LivingLoops.add(self)
         if isMain { Self.mainExists.store(true, ordering: .releasing) }
@@ -165,13 +176,15 @@ public final class EventRunLoop: @unchecked Sendable {
             fatalError("no memory for a run loop's beacon")
         }
         self.beacon = beacon
-        (thread, isMain, timerDescriptor) = (ThreadID(rawValue: 0), true, -1)
+        (thread, isMain, descriptorOwner) = (ThreadID(rawValue: 0), true, 0)
+        wake = WakeSignal(thread: 0)
+        waitsPrecisely = true
         modes = [defaultItems]
         commonModeItems = [defaultItems]
     }
 
     deinit {
-        stall_descriptor_close(timerDescriptor)
+        stall_descriptor_close_for(timerDescriptor, descriptorOwner)
         spareBatch?.deallocate()
         stall_beacon_release(beacon)
     }

@@ -54,7 +54,7 @@ final class ModeItems {
 
     private func makePoller(of loop: EventRunLoop) -> Poller {
         if let poller { return poller }
-        let made = Poller(wake: loop.wake.descriptor, timer: loop.timerDescriptor)
+        let made = Poller(loop.ownDescriptors)
         poller = made
         epoll = made.epoll
         return made
@@ -63,9 +63,7 @@ final class ModeItems {
     /// Makes the epoll set anew, after the loop's own descriptors. The old one was discarded.
     func renewPoller(of loop: EventRunLoop) {
         guard let poller else { return }
-        poller.renew(
-            wake: loop.wake.descriptor, timer: loop.timerDescriptor,
-            mainQueue: loop.mainQueueDescriptor)
+        poller.renew(loop.ownDescriptors, mainQueue: loop.mainQueueDescriptor)
         epoll = poller.epoll
     }
 
@@ -85,7 +83,7 @@ final class ModeItems {
 
     /// Makes the epoll set anew, and closes the old one.
     func replacePoller(of loop: EventRunLoop) {
-        poller?.discardSet(closing: true)
+        poller?.discardSet()
         renewPoller(of: loop)
     }
 

@@ -1,5 +1,5 @@
-// The epoll set of one mode: the loop's eventfd and timerfd, the mode's descriptors, and on the main loop the main
-// dispatch queue. One set a mode, so that a descriptor of another mode cannot wake the loop.
+// The epoll set of one mode: the loop's eventfd, its timerfd if it has one, the mode's descriptors, and on the main loop the
+// main dispatch queue. One set a mode, so that a descriptor of another mode cannot wake the loop.
 
 internal import CLinux
 internal import Glibc
@@ -58,21 +58,46 @@ final class Poller {
     /// How many it has stopped watching so far. Read without the lock, by handlers of a batch.
     let removals = Atomic<Int>(0)
 
-    init(wake: CInt, timer: CInt) {
-        epoll = stall_poller_create()
-        isBroken = !addOwn(wake, timer)
+    /// The descriptors of a loop that its sets watch, and the thread that all are marked for.
+    struct Own {
+        var wake: CInt
+        /// Nil for a loop that waits with a timeout.
+        var timer: CInt?
+        var thread: pid_t
     }
 
-    private func addOwn(_ wake: CInt, _ timer: CInt) -> Bool {
+    /// The thread that the set is marked for.
+    private var owner: pid_t
+
+    init(_ own: Own) {
+        owner = own.thread
+        epoll = stall_descriptor_own_for(stall_poller_create(), own.thread)
+        isBroken = !addOwn(own)
+    }
+
+    private func addOwn(_ own: Own) -> Bool {
+        guard epoll >= 0, addOwn(own.wake) else { return false }
+        return own.timer.map { addOwn($0) } ?? true
+    }
+
+    /// Watches one of the loop's own descriptors.
+    private func addOwn(_ descriptor: CInt) -> Bool {
         let flags = EPOLLIN.rawValue | EPOLLET.rawValue
-        return epoll >= 0 && stall_poller_add(epoll, wake, flags, Self.wakeToken) == 0
-            && stall_poller_add(epoll, timer, flags, Self.wakeToken) == 0
+        return stall_poller_add(epoll, descriptor, flags, Self.wakeToken) == 0
     }
 
-    /// Is without a set from now on. Its descriptors are closed, or left alone: the app may have closed them, and own the
-    /// numbers by now.
-    func discardSet(closing: Bool) {
-        if closing { stall_descriptor_close(epoll) }
+    /// Watches the loop's timer, which it has had to make.
+    func addTimer(_ timer: CInt) {
+        checkSet()
+        guard !isBroken, !addOwn(timer), errno != EEXIST else { return }
+        isBroken = true
+    }
+
+    /// Is without a set from now on. Its descriptors are closed, unless the number of the set is another file's by now: then the
+    /// app may have closed the others as well, and own their numbers.
+    func discardSet() {
+        let closing = stall_descriptor_is_for(epoll, owner)
+        if closing { close(epoll) }
         for slot in registrations.indices {
             if closing, case .substitute(let number) = registrations[slot].watch {
                 stall_descriptor_close(number)
@@ -87,15 +112,16 @@ final class Poller {
     }
 
     /// Makes a new set with everything that was in the one that was discarded.
-    func renew(wake: CInt, timer: CInt, mainQueue: CInt) {
-        epoll = stall_poller_create()
-        isBroken = !addOwn(wake, timer)
+    func renew(_ own: Own, mainQueue: CInt) {
+        owner = own.thread
+        epoll = stall_descriptor_own_for(stall_poller_create(), own.thread)
+        isBroken = !addOwn(own)
         guard !isBroken else { return }
         // One whose descriptor is gone as well stays without events, as it would have before.
         for slot in registrations.indices where registrations[slot].source != nil {
             _ = watch(slot)
         }
-        if watchesMainQueue {
+        if watchesMainQueue && !stall_descriptor_is_lost(mainQueue, owner) {
             _ = stall_poller_add(epoll, mainQueue, EPOLLIN.rawValue, Self.mainQueueToken)
         }
     }
@@ -114,7 +140,7 @@ final class Poller {
             requests.append(pollfd(fd: source.descriptor, events: events, revents: 0))
             tokens.append(token(of: slot))
         }
-        if watchesMainQueue {
+        if watchesMainQueue && !stall_descriptor_is_lost(mainQueue, owner) {
             requests.append(pollfd(fd: mainQueue, events: Int16(POLLIN), revents: 0))
             tokens.append(Self.mainQueueToken)
         }
@@ -137,7 +163,7 @@ final class Poller {
         for registration in registrations {
             if case .substitute(let number) = registration.watch { stall_descriptor_close(number) }
         }
-        stall_descriptor_close(epoll)
+        stall_descriptor_close_for(epoll, owner)
     }
 
     func add(_ source: DescriptorSource, slot: UInt32) throws(LoopError) {
@@ -291,7 +317,7 @@ final class Poller {
         checkSet()
         guard !isBroken else { return watchesMainQueue = watch }
         watchesMainQueue = watch
-        if watch {
+        if watch && !stall_descriptor_is_lost(descriptor, owner) {
             _ = stall_poller_add(epoll, descriptor, EPOLLIN.rawValue, Self.mainQueueToken)
         } else {
             _ = stall_poller_remove(epoll, descriptor)
@@ -393,9 +419,12 @@ final class Poller {
     /// Whether the set reports a source that is gone, again and again.
     var needsNewSet: Bool { lateEvents >= Self.mostLateEvents }
 
-    /// The number of the set may belong to a file of the app by now.
+    /// Whether the number of the set belongs to another file by now. Then nothing may be taken out of it: an event that the app
+    /// waits for may be reported once.
+    @inline(__always) var isLost: Bool { epoll >= 0 && stall_waiter_is_lost(epoll, owner) }
+
     private func checkSet() {
-        if epoll >= 0, stall_descriptor_is_foreign(epoll) { isBroken = true }
+        if isLost { isBroken = true }
     }
 }
 

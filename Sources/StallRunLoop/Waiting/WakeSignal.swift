@@ -25,13 +25,37 @@ struct WakeSignal: ~Copyable {
     /// Edge-triggered in every poller of the loop and never read: each write is a new edge. -1 when the process had
     /// none left: then the loop looks at the word every few milliseconds.
     var descriptor: CInt { eventfd.load(ordering: .relaxed) }
-    private let eventfd = Atomic<CInt>(stall_eventfd_create())
+    private let eventfd: Atomic<CInt>
+    /// The thread that the descriptor is marked for.
+    private let owner: Atomic<pid_t>
     private let state = Atomic<UInt32>(0)
 
-    deinit { stall_descriptor_close(descriptor) }
+    init(thread: pid_t) {
+        eventfd = Atomic(stall_descriptor_own_for(stall_eventfd_create(), thread))
+        owner = Atomic(thread)
+    }
+
+    deinit { close() }
+
+    /// Closes the descriptor, if the number is still that.
+    func close() { stall_descriptor_close_for(descriptor, owner.load(ordering: .relaxed)) }
 
     /// Takes a new descriptor. The old number is left alone: the app may own it by now.
-    func renew() { eventfd.store(stall_eventfd_create(), ordering: .relaxed) }
+    func renew(thread: pid_t) {
+        owner.store(thread, ordering: .relaxed)
+        let made = stall_descriptor_own_for(stall_eventfd_create(), thread)
+        eventfd.store(made, ordering: .relaxed)
+    }
+
+    /// Whether it has a descriptor, and the number still means that.
+    var isOwn: Bool { stall_descriptor_is_for(descriptor, owner.load(ordering: .relaxed)) }
+
+    /// Whether the number belongs to another file by now.
+    var isLost: Bool {
+        let descriptor = descriptor
+        return descriptor >= 0
+            && stall_descriptor_is_lost(descriptor, owner.load(ordering: .relaxed))
+    }
 
     /// Ends the sleep, or keeps the loop from falling asleep in this iteration.
     func wakeUp() {
@@ -60,11 +84,10 @@ struct WakeSignal: ~Copyable {
     }
 
     private func write() {
+        // The number may belong to a file of the app by now, or of another loop. Then the loop renews its own when it wakes
+        // up.
         let descriptor = descriptor
-        // The number may belong to a file of the app by now. Then the loop renews its own when it wakes up.
-        if descriptor >= 0, !stall_descriptor_is_foreign(descriptor) {
-            stall_eventfd_write(descriptor)
-        }
+        if descriptor >= 0, !isLost { stall_eventfd_write(descriptor) }
     }
 
     /// Makes a sleeping loop look at its timers again. It does not count as a wake-up.

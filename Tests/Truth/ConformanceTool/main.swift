@@ -8,12 +8,15 @@
 //     conformance --stress                 four threads on one loop, for ThreadSanitizer
 //     conformance --fork                   another thread forks wherever the main loop may be
 //     conformance --descriptors            loops of a process with 0 to 12 descriptors left
+//     OLD_WAITS=1 conformance              with a timer descriptor, as on a kernel without epoll_pwait2
 //     SABOTAGE=1 conformance               lets go of objects under the loop's lock, and keeps some: must fail
 //     conformance --record                 records the table from the real loop
 
 internal import Foundation
 internal import LoopConformance
+internal import StallRunLoop
 
+EventRunLoop.hasOldWaits = ProcessInfo.processInfo.environment["OLD_WAITS"] == "1"
 let arguments = CommandLine.arguments.dropFirst()
 if arguments.first == "--stress" {
     let isComplete = stress(rounds: 5_000)

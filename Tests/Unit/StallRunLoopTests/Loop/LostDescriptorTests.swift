@@ -1,0 +1,165 @@
+import CLinux
+import Foundation
+import LoopConformance
+import StallModel
+import TestSupport
+import Testing
+
+@testable import StallRunLoop
+
+/// Goal: a loop whose descriptors the app has closed touches nothing that has their numbers now, also if it never sleeps.
+/// Method: processes of their own, which close everything from 3 on and put something of the same kind there.
+@Suite struct LostDescriptorTests {
+    @Test(arguments: [false, true])
+    func `a busy loop takes no event out of a set of the app`(isBatch: Bool) async {
+        await #expect(processExitsWith: .success) { [isBatch] in
+            onFreshThread {
+                let loop = EventRunLoop.current
+                loop.descriptorDelivery = isBatch ? .batch : .strict
+                var ends: [CInt] = [0, 0]
+                pipe(&ends)
+                // With a descriptor it has to ask the kernel in each iteration.
+                _ = try? loop.add(DescriptorSource(descriptor: ends[0]) { _, _ in }, toMode: .default)
+                loop.run(for: .milliseconds(1))
+                let set = loop.defaultItems.poller!.epoll
+                nonisolated(unsafe) var (left, theirs) = (1_000, CInt(-1))
+                @Sendable func again() {
+                    if left == 1_000 { theirs = takeNumber(set) { epoll_create1(0) } }
+                    if left == 1_000 { addOneEvent(to: theirs) }
+                    left -= 1
+                    guard left > 0 else { return loop.stop() }
+                    loop.post(again)
+                }
+                loop.post(again)
+                loop.run(mode: .default, for: .seconds(20))
+                guard theirs == set, left == 0 else { exit(2) }
+                exit(eventsLeft(in: theirs) == 1 ? 0 : 1)
+            }
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `a loop does not set a timer of the app`(isEmbedded: Bool) async {
+        await #expect(processExitsWith: .success) { [isEmbedded] in
+            EventRunLoop.hasOldWaits = !isEmbedded
+            onFreshThread {
+                let loop = EventRunLoop.current
+                if isEmbedded { _ = try? loop.fileDescriptor() }
+                nonisolated(unsafe) var calls = 0
+                loop.schedule(every: .milliseconds(1)) { _ in calls += 1 }
+                loop.run(for: .milliseconds(5))
+                let timer = loop.timerDescriptor
+                guard timer >= 0 else { exit(2) }
+                nonisolated(unsafe) var theirs: CInt = -1
+                loop.perform {
+                    theirs = takeNumber(timer) { timerfd_create(CInt(CLOCK_MONOTONIC), 0) }
+                }
+                calls = 0
+                for _ in 0..<200 where calls < 3 { loop.run(for: .milliseconds(5)) }
+                var setting = itimerspec()
+                guard theirs == timer else { exit(3) }
+                guard timerfd_gettime(theirs, &setting) == 0 else { exit(10 + errno) }
+                guard setting.it_value.tv_sec == 0, setting.it_value.tv_nsec == 0 else { exit(1) }
+                exit(calls >= 3 ? 0 : 4)
+            }
+        }
+    }
+
+    /// The mark alone would say that the set is the library's.
+    @Test func `a loop knows the set of another loop from its own`() async {
+        await #expect(processExitsWith: .success) {
+            onFreshThread {
+                let loop = EventRunLoop.current
+                loop.add(LoopSource { _ in }, toMode: .default)
+                loop.run(for: .milliseconds(1))
+                let set = loop.defaultItems.poller!.epoll
+                closeAll()
+                // All numbers below are taken but for one, which the other loop's wake-up gets.
+                while dup(0) < set {}
+                close(set)
+                close(set - 1)
+                nonisolated(unsafe) var isShared = false
+                nonisolated(unsafe) var status: CInt = 0
+                let (begin, end) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+                Thread {
+                    let other = EventRunLoop.current
+                    let stop = LoopSource { _ in other.stop() }
+                    other.add(stop, toMode: .default)
+                    other.run(for: .milliseconds(1))
+                    isShared = other.defaultItems.poller!.epoll == set
+                    guard !other.defaultItems.poller!.isLost, !other.wake.isLost else { exit(4) }
+                    begin.signal()
+                    end.wait()
+                    // Neither closed, nor asked, nor written.
+                    if other.defaultItems.poller!.isLost || other.wake.isLost { status = 5 }
+                    if stall_descriptor_is_readable(other.wake.descriptor) { status = 6 }
+                    end.signal()
+                }.start()
+                begin.wait()
+                guard isShared else { exit(2) }
+                guard loop.defaultItems.poller!.isLost, loop.wake.isLost else { exit(3) }
+                Thread {
+                    while !loop.isWaiting { sched_yield() }
+                    loop.post { loop.stop() }
+                }.start()
+                guard loop.run(mode: .default, for: .seconds(20)) == .stopped else { exit(7) }
+                end.signal()
+                usleep(1_000)
+                end.wait()
+                exit(status)
+            }
+        }
+    }
+
+    @Test func `what the app has in place of Dispatch's descriptor is not read`() async {
+        await #expect(processExitsWith: .success) {
+            playMainQueue()
+        }
+    }
+}
+
+/// In a child, whose only thread is its main thread.
+private func playMainQueue() {
+    let child = forkProcess {
+        // Dispatch is not to be used in a child whose parent had it; the loop asks for no descriptor of it then.
+        let loop = EventRunLoop.current
+        loop.add(LoopSource { _ in }, toMode: .default)
+        loop.run(for: .milliseconds(1))
+        var ends: [CInt] = [0, 0]
+        pipe(&ends)
+        loop.mainQueueDescriptor = dup(ends[0])
+        write(ends[1], "12345678", 8)
+        loop.watchMainQueue(in: loop.defaultItems)
+        for _ in 0..<5 { loop.run(for: .milliseconds(1)) }
+        var bytes = [UInt8](repeating: 0, count: 16)
+        _ = fcntl(ends[0], F_SETFL, O_NONBLOCK)
+        return read(ends[0], &bytes, 16) == 8 ? 0 : 1
+    }
+    exit(wait(for: child) == 0 ? 0 : 1)
+}
+
+private func closeAll() {
+    for number in CInt(3)..<256 { close(number) }
+}
+
+/// Closes everything from 3 on, and gives `number` to a new file.
+private func takeNumber(_ number: CInt, _ make: () -> CInt) -> CInt {
+    closeAll()
+    let made = make()
+    guard made != number else { return made }
+    dup2(made, number)
+    close(made)
+    return number
+}
+
+/// An event that is reported once: who takes it has it.
+private func addOneEvent(to set: CInt) {
+    var event = epoll_event()
+    event.events = EPOLLIN.rawValue | EPOLLONESHOT.rawValue
+    epoll_ctl(set, EPOLL_CTL_ADD, eventfd(1, 0), &event)
+}
+
+private func eventsLeft(in set: CInt) -> CInt {
+    var event = epoll_event()
+    return epoll_wait(set, &event, 1, 0)
+}
