@@ -5,6 +5,7 @@ internal import StallArchive
 internal import StallClickHouse
 internal import StallModel
 internal import StallQuery
+internal import StallStore
 
 struct SeveralStoresOptions: ParsableArguments {
     @Option(
@@ -25,8 +26,17 @@ struct SeveralStoresOptions: ParsableArguments {
     /// Whether they exist or not; at least one.
     var paths: [String] { stores.isEmpty ? [first.path] : stores }
 
-    /// The option as it is repeated in a command that is suggested; nil without one.
-    var store: String? { stores.count == 1 ? stores[0] : nil }
+    /// Which of several stores has a report; nil for one store, and if none has it any more.
+    func path(ofReport idPrefix: String?) throws -> String? {
+        guard stores.count > 1, let idPrefix else { return nil }
+        return try stores.first { path in
+            do {
+                return try !ReportStore.open(path: path).reports(idPrefix: idPrefix).isEmpty
+            } catch StoreError.unknownReport {
+                return false
+            }
+        }
+    }
 
     func open(expecting question: AggregateQuestion? = nil) throws -> any QueryableStore {
         stores.count > 1

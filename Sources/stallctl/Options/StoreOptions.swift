@@ -9,11 +9,27 @@ internal import StallQuery
 
 struct StoreOptions: ParsableArguments {
     @Option(
+        name: .customLong("store"),
         help: ArgumentHelp(
             "The store: a file, or clickhouse://user@host:port/database?cluster=name. Default: $STALLCTL_STORE, the settings file's, ./stalls.sqlite, or the one in the state directory.",
             valueName: "path"),
         completion: .file(extensions: ["sqlite"]))
-    var store: String?
+    var stores: [String] = []
+
+    /// Nil for the default.
+    var store: String? {
+        get { stores.first }
+        set { stores = newValue.map { [$0] } ?? [] }
+    }
+
+    /// An answer for one of several stores would look like one for all of them.
+    func validate() throws {
+        guard stores.count < 2 else {
+            throw ValidationError(
+                "This command needs one --store; there were \(stores.count). top, trend, diff and status take several; "
+                    + "'stallctl ingest' puts them into one.")
+        }
+    }
 
     /// The store's path, whether it exists or not.
     var path: String {

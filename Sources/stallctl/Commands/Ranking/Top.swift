@@ -89,7 +89,8 @@ struct Top: ParsableCommand {
                 csv: HotspotCSV.header, ranking.rows.prefix(limit).map(HotspotCSV.fields))
         } else {
             let view = TopView(
-                ranking: ranking, limit: limit, frameCount: frames, storeOption: source.store,
+                ranking: ranking, limit: limit, frameCount: frames, storeOptions: source.stores,
+                exampleStore: try source.path(ofReport: ranking.overview.example),
                 holders: try ranking.lockHolders(in: store, limit: limit, rules: question.rules),
                 terminal: markdown ? .document : rows.output.terminal)
             try rows.output.show(markdown ? view.markdownLines : view.lines)

@@ -109,7 +109,7 @@ struct Report: ParsableCommand {
                     commands: commands(example)))
         }
         let view = TopView(
-            ranking: ranking, limit: limit, frameCount: 2, storeOption: nil, terminal: .document)
+            ranking: ranking, limit: limit, frameCount: 2, terminal: .document)
         let builds = ranking.overview.apps
         let apps = builds.count <= 3 ? builds : Set(groups.flatMap(\.apps)).sorted()
         let heading =

@@ -8,8 +8,10 @@ struct TopView {
     var ranking: Ranking
     var limit: Int
     var frameCount: Int
-    /// The value of --store, repeated in the suggested commands.
-    var storeOption: String?
+    /// The values of --store, repeated in the suggested commands.
+    var storeOptions: [String] = []
+    /// Which of several stores has the example that is suggested.
+    var exampleStore: String?
     /// The lock holder of each group's example report.
     var holders: [UniqueID: NamedLockHolder] = [:]
     var terminal: Terminal
@@ -134,12 +136,19 @@ struct TopView {
     }
 
     private var next: [String] {
-        let store = storeOption.map { " --store " + $0.shellQuoted } ?? ""
-        let show = ranking.overview.example.map { "show \($0)" }
-        let commands = [show, "tree", "list"].compactMap(\.self)
+        func option(_ stores: [String]) -> String {
+            stores.map { " --store " + $0.shellQuoted }.joined()
+        }
+        let isOne = storeOptions.count < 2
+        var commands: [String] = []
+        if let example = ranking.overview.example, isOne || exampleStore != nil {
+            commands.append(
+                "show \(example)" + option(isOne ? storeOptions : [exampleStore!]))
+        }
+        // Reports are listed of one store only.
+        commands += (isOne ? ["tree", "list"] : ["trend"]).map { $0 + option(storeOptions) }
         return commands.enumerated().map { index, command in
-            terminal.paint(
-                (index == 0 ? "Next: " : "      ") + "stallctl \(command)\(store)", .faint)
+            terminal.paint((index == 0 ? "Next: " : "      ") + "stallctl \(command)", .faint)
         }
     }
 }

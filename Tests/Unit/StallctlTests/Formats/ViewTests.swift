@@ -224,7 +224,7 @@ import Testing
         let lines =
             ReportView(report: report, stackLimit: 3, terminal: .plain).lines
             + TopView(
-                ranking: ranking, limit: 20, frameCount: 2, storeOption: name, terminal: .plain
+                ranking: ranking, limit: 20, frameCount: 2, storeOptions: [name], terminal: .plain
             ).lines
             + ListView(listing: listing, terminal: .plain).lines
             + StatusView.lines(for: status, on: .plain)
@@ -280,7 +280,7 @@ import Testing
                     runs: [SampleReports.run(), SampleReports.run(host: "web-1", number: 901)],
                     example: groups.first?.example),
                 groups: groups),
-            limit: 2, frameCount: 2, storeOption: "my stalls.sqlite", terminal: terminal)
+            limit: 2, frameCount: 2, storeOptions: ["my stalls.sqlite"], terminal: terminal)
     }
 
     private func listing(hosts: [String]) -> Listing {

@@ -1,0 +1,72 @@
+import Foundation
+import StallAnalysis
+import StallArchive
+import StallModel
+import TestSupport
+import Testing
+
+@testable import stallctl
+
+/// Goal: parts add up to the whole, one wrong clock spoils no answer, and an answer is of the stores that were named.
+/// Method: small stores made for one mistake each; the answers of commands and of both ways to rank.
+@Suite struct NumbersThatDecideTests {
+    private func stallctl(_ arguments: [String], in directory: URL) throws -> ProgramResult {
+        try Oracle.run(
+            BuiltProgram.directory.appending(path: "stallctl").path, arguments,
+            environment: ["TZ": "UTC", "HOME": directory.path], directory: directory)
+    }
+
+    private func objects(_ text: String) throws -> [[String: Any]] {
+        try text.split(separator: "\n").map {
+            try #require(try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any])
+        }
+    }
+
+    private func ranking(
+        _ path: String, _ key: GroupKey, exactLimit: Int, _ filter: ReportFilter = ReportFilter()
+    ) throws -> Ranking {
+        var question = RankingQuestion(
+            store: try ReportStore.open(path: path), filter: filter, by: key)
+        question.exactLimit = exactLimit
+        return try question.ranking(by: .total, limit: 100)
+    }
+
+    // MARK: Stores
+
+    @Test(arguments: [
+        ["list"], ["tree"], ["export", "--format", "csv"], ["show", "latest"], ["check"],
+        ["report"], ["why", "latest"],
+    ])
+    func `a command of one store refuses two`(words: [String]) throws {
+        try withTemporaryDirectory { directory in
+            for (name, number) in [("a", UInt64(1)), ("b", 2)] {
+                try SampleReports.writeStore(
+                    at: directory.appending(path: name), [SampleReports.report(number)])
+            }
+            let found = try stallctl(words + ["--store", "a", "--store", "b"], in: directory)
+            #expect(found.status == 64 && found.output == "", "\(words)")
+            #expect(found.errors.contains("needs one --store; there were 2"), "\(found.errors)")
+        }
+    }
+
+    @Test func `what top suggests next leads to the store that has it`() throws {
+        try withTemporaryDirectory { directory in
+            for (name, number, length) in [("a", UInt64(1), 9000), ("b", 2, 500)] {
+                let run = SampleReports.run(host: name, number: 900 + number)
+                try SampleReports.writeStore(
+                    at: directory.appending(path: name),
+                    [SampleReports.report(number, run: run, lasting: length)], run: run)
+            }
+            for stores in [["a", "b"], ["b", "a"]] {
+                let options = stores.flatMap { ["--store", $0] }
+                let lines = try stallctl(["top"] + options, in: directory).output
+                    .split(separator: "\n").map(String.init)
+                let next = try #require(lines.first { $0.hasPrefix("Next: stallctl ") })
+                #expect(next.hasSuffix(" --store a") && next.contains("show "))
+                #expect(lines.last == "      stallctl trend " + options.joined(separator: " "))
+                let words = next.split(separator: " ").dropFirst(2).map(String.init)
+                #expect(try stallctl(words, in: directory).status == 0)
+            }
+        }
+    }
+}
