@@ -43,13 +43,14 @@ struct SignatureCache {
     ) -> [(group: ReportGroup, share: Double)] {
         let stacks = stacks(of: Stall(stacks: report.stacks, executable: run?.buildID))
         let total = stacks.reduce(0) { $0 + max($1.weight, 1) }
-        var weights: [PathStep: Double] = [:]
+        // A function is its name: of two in different images with one name, the time counts once.
+        var weights: [String: Double] = [:]
         for stack in stacks {
-            for step in Set(stack.frames.callout.filter(\.counts).map(\.step)) {
-                weights[step, default: 0] += max(stack.weight, 1)
+            for title in Set(stack.frames.callout.filter(\.counts).map(\.step.title)) {
+                weights[title, default: 0] += max(stack.weight, 1)
             }
         }
-        return weights.map { (ReportGroup(function: $0.title), $1 / total) }
+        return weights.map { (ReportGroup(function: $0), $1 / total) }
     }
 
     private mutating func stacks(of stall: Stall) -> [WeightedFrames] {

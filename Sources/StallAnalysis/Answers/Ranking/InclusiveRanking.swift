@@ -12,10 +12,8 @@ struct InclusiveRanking {
     /// So many durations of a function are held for exact quantiles; of more a histogram is.
     private let exactLimit: Int
 
-    /// The functions' titles, and the numbers of the functions that have each: functions of several modules may share
-    /// one, and then both count.
+    /// The functions' titles, by their numbers.
     private var titles: [String] = []
-    private var titleOfStep: [Int32] = []
     // For `addCells` alone.
     private var classOfStep: [Int32] = []
     private var cells: [Cell] = []
@@ -73,18 +71,17 @@ struct InclusiveRanking {
         var stepsOfPaths = table.sets.executables.map { _ in
             Array(repeating: Int32(-1), count: classifier.pathCount)
         }
+        // A function is its name: functions of several modules with one name count once, as one.
         func number(of step: PathStep) -> Int32 {
             if let known = numbers[step] { return known }
-            let number = Int32(titleOfStep.count)
-            numbers[step] = number
             let title = titleNumbers[step.title] ?? Int32(titles.count)
             if title == titles.count {
                 titleNumbers[step.title] = title
                 titles.append(step.title)
+                classOfStep.append(0)
             }
-            titleOfStep.append(title)
-            classOfStep.append(0)
-            return number
+            numbers[step] = title
+            return title
         }
         cells.reserveCapacity(table.sets.count * 5 / 2)
         firstCell.reserveCapacity(table.sets.count + 1)
@@ -217,7 +214,7 @@ struct InclusiveRanking {
         }
         var sizes = Array(repeating: Total(), count: titles.count)
         for (list, total) in totals.enumerated() where total.count > 0 {
-            for step in steps[Int32(list)] { sizes[Int(titleOfStep[Int(step)])].add(total) }
+            for step in steps[Int32(list)] { sizes[Int(step)].add(total) }
         }
         func size(_ title: Int32) -> Int64 {
             let size = sizes[Int(title)]
@@ -247,7 +244,7 @@ struct InclusiveRanking {
         var firstListed: [Int32] = [0]
         for list in 0..<Int32(steps.count) {
             for step in steps[list] {
-                let place = places[Int(titleOfStep[Int(step)])]
+                let place = places[Int(step)]
                 if place >= 0 { listedPlaces.append(place) }
             }
             firstListed.append(Int32(listedPlaces.count))

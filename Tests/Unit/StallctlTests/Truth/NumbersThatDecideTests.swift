@@ -69,4 +69,35 @@ import Testing
             }
         }
     }
+
+    // MARK: Sums
+
+    @Test func `a function of two images with one name counts a stall once`() throws {
+        try withTemporaryDirectory { directory in
+            func path(_ name: String) -> String { directory.appending(path: name).path }
+            let frames = [
+                SampleReports.frame("save()", offset: 0x10, kind: .interrupted),
+                SampleReports.frame("save()", image: "/opt/photos/plugin.so", offset: 0x20),
+                SampleReports.frame("open()", offset: 0x30), SampleReports.frame("main"),
+            ]
+            let reports = (1...3).map { number in
+                SampleReports.report(
+                    UInt64(number), lasting: 1000,
+                    samples: [
+                        SampleReports.sample(at: 250, for: 500, frames),
+                        SampleReports.sample(at: 750, for: 500, Array(frames[1...])),
+                    ])
+            }
+            try SampleReports.writeStore(at: directory.appending(path: "agent"), reports)
+            _ = try ingest([path("agent")], into: path("central"))
+            for limit in [0, 5000] {
+                let found = try ranking(path("central"), .inclusive, exactLimit: limit)
+                let save = try #require(found.groups.first { $0.title == "save()" })
+                #expect(save.count == 3 && save.total == .seconds(3))
+                for group in found.groups {
+                    #expect(group.count <= 3 && group.total <= found.totalLost, "\(group.title)")
+                }
+            }
+        }
+    }
 }
