@@ -43,6 +43,11 @@ struct GroupingOptions: ParsableArguments {
                 "stallctl: \(store.path) was grouped with different rules, so every report is read; run 'stallctl regroup' to update it"
                     .printable)
         }
+        if let time = try question.shortenedDay {
+            say(
+                "stallctl: \(store.path): reports of \(time.rfc3339.prefix(10)) were pruned; the stalls of the part of that day (UTC) that was asked for are missing"
+                    .printable)
+        }
         return question
     }
 

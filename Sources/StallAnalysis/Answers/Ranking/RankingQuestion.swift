@@ -145,6 +145,18 @@ extension RankingQuestion {
         }
     }
 
+    /// The day in which the filter's time begins or ends, if its reports were pruned: roll-ups are of whole days, so
+    /// that the stalls of the rest of that day are missing.
+    package var shortenedDay: UnixTime? {
+        get throws {
+            guard let pruned = try store.prunedBefore() else { return nil }
+            let day: Int64 = 86_400_000_000
+            return [filter.since, filter.until].compactMap(\.self).first {
+                $0 < pruned && $0.microseconds % day != 0
+            }
+        }
+    }
+
     /// Too many stalls to read one by one.
     func isLarge(_ ranking: Ranking) -> Bool { ranking.overview.stallCount > exactLimit }
 
@@ -183,8 +195,11 @@ extension StallAggregate {
         var divided = self
         divided.trend = Array(repeating: StallTotals(), count: buckets?.count ?? 0)
         for (day, stalls) in days {
-            let noon = UnixTime(microseconds: Int64(day) * 86_400_000_000 + 43_200_000_000)
-            guard let buckets, let index = buckets.index(of: Swift.max(noon, buckets.bounds[0]))
+            let noon = UnixTime(noonOf: day)
+            guard let buckets, let last = buckets.bounds.last else { continue }
+            // The first and the last day may have begun before the first bucket, and end after the last one.
+            let end = UnixTime(microseconds: last.microseconds - 1)
+            guard let index = buckets.index(of: min(Swift.max(noon, buckets.bounds[0]), end))
             else { continue }
             divided.trend[index].add(stalls)
         }

@@ -26,3 +26,12 @@ package struct TimeBuckets: Hashable, Sendable {
     /// The bucket that contains the instant; nil outside of the range.
     package func index(of time: UnixTime) -> Int? { bounds.part(of: time) }
 }
+
+extension UnixTime {
+    /// Noon, UTC, of a day since 1970; of a day that no clock has, the nearest time.
+    init(noonOf day: Int) {
+        let limit = Int64.max / 86_400_000_000 - 1
+        let day = Swift.min(Swift.max(Int64(day), -limit), limit)
+        self.init(microseconds: day * 86_400_000_000 + 43_200_000_000)
+    }
+}

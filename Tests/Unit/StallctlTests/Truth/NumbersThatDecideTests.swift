@@ -100,4 +100,46 @@ import Testing
             }
         }
     }
+
+    /// The last stall is at 10:00 UTC: its day's noon is after the last bucket.
+    @Test func `a trend from roll-ups has the newest day`() throws {
+        try withTemporaryDirectory { directory in
+            func path(_ name: String) -> String { directory.appending(path: name).path }
+            let reports = (0..<20).map { day in
+                SampleReports.report(
+                    UInt64(day) + 1, startingAfter: Int64(day) * 86_400 - 4 * 3600)
+            }
+            try SampleReports.writeStore(at: directory.appending(path: "agent"), reports)
+            _ = try ingest([path("agent")], into: path("central"))
+            for limit in [0, 5000] {
+                let found = try ranking(path("central"), .signature, exactLimit: limit)
+                let group = try #require(found.groups.first)
+                #expect(group.trend.reduce(.zero) { $0 + $1.total } == group.total)
+                #expect(group.trend.reduce(0) { $0 + $1.count } == group.count)
+            }
+        }
+    }
+
+    @Test func `a time that begins within a pruned day is said to be short`() throws {
+        try withTemporaryDirectory { directory in
+            func path(_ name: String) -> String { directory.appending(path: name).path }
+            let reports = (0..<3).map {
+                SampleReports.report(UInt64($0) + 1, startingAfter: Int64($0) * 86_400)
+            }
+            try SampleReports.writeStore(at: directory.appending(path: "agent"), reports)
+            _ = try ingest([path("agent")], into: path("central"))
+            _ = try pruneStore(
+                path: path("central"),
+                keeping: Retention(
+                    reportsSince: UnixTime(
+                        microseconds: SampleReports.noon.microseconds + 100_000_000_000)),
+                grouper: DefaultGrouper())
+            func top(since: String) throws -> ProgramResult {
+                try stallctl(["top", "--store", "central", "--since", since], in: directory)
+            }
+            #expect(try top(since: "2024-11-21T13:00Z").errors.contains("2024-11-21 were pruned"))
+            #expect(try top(since: "2024-11-21T00:00Z").errors == "")
+            #expect(try top(since: "2024-11-23T01:00Z").errors == "")
+        }
+    }
 }
