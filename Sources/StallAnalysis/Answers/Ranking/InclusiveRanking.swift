@@ -187,7 +187,9 @@ struct InclusiveRanking {
         let (listed, count) = largest()
         var buckets: TimeBuckets?
         if let first = overview.first, let last = overview.last {
-            buckets = Ranking.sparkline(from: first, through: last)
+            buckets = Ranking.sparkline(
+                from: first, through: last,
+                days: table.stalls.lazy.map { (UnixTime(microseconds: $0.start_us), 1) })
         }
         let sums = sums(of: listed, buckets)
         let groups = sorted(

@@ -48,8 +48,23 @@ package struct Ranking: Sendable {
     /// One bucket per character of the TREND column.
     static let sparklineParts = 8
 
-    static func sparkline(from first: UnixTime, through last: UnixTime) -> TimeBuckets {
-        TimeBuckets(from: first, through: last, count: sparklineParts)
+    /// - Parameter days: Times with their numbers of stalls. A few stalls long before or after all others, as a machine
+    ///   without a clock has them, are in the first or the last bucket, and do not stretch the others.
+    static func sparkline(
+        from first: UnixTime, through last: UnixTime,
+        days: @autoclosure () -> some Sequence<(UnixTime, Int)>
+    ) -> TimeBuckets {
+        var (begin, end) = (first, last)
+        // What spans less than a month is no matter of clocks.
+        if Double(last.microseconds) - Double(first.microseconds) > 31 * 86_400e6 {
+            (begin, end) = OutlyingTimes.core(of: days(), from: first, through: last)
+        }
+        var bounds = TimeBuckets(from: begin, through: end, count: sparklineParts).bounds
+        bounds[0] = first
+        bounds[sparklineParts] = Swift.max(
+            bounds[sparklineParts],
+            UnixTime(microseconds: Swift.min(last.microseconds, .max - 1) + 1))
+        return TimeBuckets(bounds: bounds)
     }
 
     /// Whether the stalls span more than a few minutes, so that a trend is meaningful.

@@ -79,14 +79,16 @@ extension RankingQuestion {
     /// Ranks every report that the filter selects.
     package func exactRanking(
         by order: RankingOrder,
-        buckets makeBuckets: (UnixTime, UnixTime) throws -> TimeBuckets = Ranking.sparkline
+        buckets makeBuckets: ((UnixTime, UnixTime) throws -> TimeBuckets)? = nil
     ) throws -> Ranking {
         let selection = try store.summaries(filter)
         let stalls = selection.reports.filter { $0.verdict == .stalled }
         let starts = stalls.lazy.map(\.start)
         var buckets: TimeBuckets?
         if let first = starts.min(), let last = starts.max() {
-            buckets = try makeBuckets(first, last)
+            buckets =
+                try makeBuckets?(first, last)
+                ?? Ranking.sparkline(from: first, through: last, days: starts.map { ($0, 1) })
         }
         let stacks = Set(stalls.lazy.flatMap { $0.stacks.lazy.map(\.stack) })
         let groups = rank(
@@ -128,7 +130,10 @@ extension RankingQuestion {
                 >= 86_400_000_000 * Int64(Ranking.sparklineParts)
             {
                 // The resolution of roll-ups is a day.
-                buckets = Ranking.sparkline(from: first, through: last)
+                let days = answer.groups.flatMap { group in
+                    group.days.map { (UnixTime(noonOf: $0), $1.count) }
+                }
+                buckets = Ranking.sparkline(from: first, through: last, days: days)
             }
         }
         let groups = sorted(answer.groups.map { $0.divided(by: buckets) }, by: order)

@@ -87,7 +87,9 @@ extension TrendQuestion {
         guard daily.count > ranking.exactLimit || lacksReports,
             unitNeeded(first, last, lacksReports) == .day
         else { return nil }
-        let buckets = try TimeBuckets.utc(from: first, through: last, in: .day)
+        let buckets = try bucketsNeeded(first, last, .day) {
+            try .utc(from: $0, through: $1, in: .day)
+        }
         var parts = Array(repeating: StallTotals(), count: buckets.count)
         var totals = StallTotals()
         for (day, stalls) in daily.days {
@@ -117,7 +119,7 @@ extension TrendQuestion {
         guard let (first, last) = try known ?? store.timeSpan(filter).map({ ($0.first, $0.last) })
         else { return nil }
         let unit = unitNeeded(first, last, lacksReports)
-        let buckets = try buckets(first, last, unit)
+        let buckets = try bucketsNeeded(first, last, unit) { try self.buckets($0, $1, unit) }
         guard let parts = try store.totals(filter, between: buckets.bounds) else { return nil }
         let totals = parts.reduce(into: StallTotals()) { $0.add($1) }
         return StallTrend(
@@ -148,22 +150,79 @@ extension TrendQuestion {
         if unit != .hour,
             let answer = try ranking.fromRollUps(
                 by: .total, among: try named(), withDays: true, withDurations: false,
-                buckets: { try .utc(from: $0, through: $1, in: .day) }),
+                buckets: { first, last in
+                    try bucketsNeeded(first, last, .day) {
+                        try .utc(from: $0, through: $1, in: .day)
+                    }
+                }),
             ranking.isLarge(answer) || lacksReports, let first = answer.overview.first,
             let last = answer.overview.last, unitNeeded(first, last, lacksReports) == .day
         {
             return (answer, true)
         }
         let exact = try ranking.exactRanking(by: .total) { first, last in
-            try buckets(first, last, unitNeeded(first, last, lacksReports))
+            let unit = unitNeeded(first, last, lacksReports)
+            return try bucketsNeeded(first, last, unit) { try buckets($0, $1, unit) }
         }
         return (exact, false)
+    }
+
+    /// The buckets from the first stall to the last. Where these would be very many, as they are if one machine's clock
+    /// was wrong, a stretch without stalls is one bucket.
+    private func bucketsNeeded(
+        _ first: UnixTime, _ last: UnixTime, _ unit: TrendUnit,
+        _ make: (UnixTime, UnixTime) throws -> TimeBuckets
+    ) throws -> TimeBuckets {
+        let step = unit == .day ? 86_400e6 : 3_600e6
+        guard (Double(last.microseconds) - Double(first.microseconds)) / step >= 10_000 else {
+            return try make(first, last)
+        }
+        var stretches: [ClosedRange<Int64>] = []
+        for day in try daysOfStalls().sorted() {
+            // A month without stalls is shown day by day.
+            if let open = stretches.last, day - open.upperBound <= 31 {
+                stretches[stretches.count - 1] = open.lowerBound...day
+            } else {
+                stretches.append(day...day)
+            }
+        }
+        let count = stretches.reduce(0) {
+            $0 + (Double($1.upperBound) - Double($1.lowerBound) + 1) * 86_400e6 / step
+        }
+        guard count <= Double(TimeBuckets.largestCount) else { throw TimeSpanError(unit: unit) }
+        var bounds: [UnixTime] = []
+        for stretch in stretches {
+            let begin = UnixTime(noonOf: Int(stretch.lowerBound))
+            let end = UnixTime(noonOf: Int(stretch.upperBound))
+            let half: Int64 = 43_200_000_000
+            bounds += try make(
+                UnixTime(microseconds: begin.microseconds - half),
+                UnixTime(microseconds: end.microseconds + half - 1)
+            ).bounds.drop { bound in bounds.last.map { bound <= $0 } ?? false }
+        }
+        return bounds.count > 1 ? TimeBuckets(bounds: bounds) : try make(first, last)
+    }
+
+    /// The days since 1970, UTC, that have stalls.
+    private func daysOfStalls() throws -> Set<Int64> {
+        if let daily = try ranking.store.dailyTotals(ranking.filter) {
+            return Set(daily.days.keys.map(Int64.init))
+        }
+        var filter = ranking.filter
+        filter.verdicts = filter.verdicts ?? [.stalled]
+        let reports = try ranking.store.summaries(filter).reports
+        return Set(
+            reports.map { report in
+                let (day, rest) = report.start.microseconds.quotientAndRemainder(
+                    dividingBy: 86_400_000_000)
+                return rest < 0 ? day - 1 : day
+            })
     }
 }
 
 extension TimeBuckets {
     /// The maximum number of buckets; bounds the cost of a wrong clock.
-    package static let largestCount = 10_000
+    package static let largestCount = 100_000
 
     /// Whole days or hours in UTC from the first instant to the last.
     package static func utc(

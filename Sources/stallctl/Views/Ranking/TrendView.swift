@@ -62,13 +62,20 @@ struct TrendView {
             let time = bounds[index].shortText(on: terminal)
             let day = String(time[..<(time.lastIndex(of: " ") ?? time.endIndex)])
             return [
-                .init(trend.unit == .day ? day : time),
+                // A stretch without stalls among very many buckets.
+                .init(
+                    (trend.unit == .day ? day : time)
+                        + (isLong(from: bounds[index], to: bounds[index + 1]) ? " ..." : "")),
                 .init(
                     part.count > 0 ? part.total.compact : "-",
                     style: part.count > 0 ? .strong : .faint),
                 .init("\(part.count)"), .init(part.count > 0 ? part.longest.compact : ""),
                 .init(Sparkline.bar(part.total / most, columns: barColumns), style: .pointing),
             ]
+        }
+        func isLong(from begin: UnixTime, to end: UnixTime) -> Bool {
+            Double(end.microseconds) - Double(begin.microseconds)
+                > (trend.unit == .day ? 2 * 86_400e6 : 2 * 3_600e6)
         }
         let table = Table(
             columns: [

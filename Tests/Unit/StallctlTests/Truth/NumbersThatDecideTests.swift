@@ -142,4 +142,39 @@ import Testing
             #expect(try top(since: "2024-11-23T01:00Z").errors == "")
         }
     }
+
+    // MARK: Clocks
+
+    @Test(arguments: [false, true])
+    func `a machine that booted in 1970 spoils no trend`(isCentral: Bool) throws {
+        try withTemporaryDirectory { directory in
+            let reports =
+                (0..<40).map { day in
+                    SampleReports.report(UInt64(day) + 1, startingAfter: Int64(day) * 86_400)
+                } + [SampleReports.report(99, startingAfter: -1_732_197_000)]
+            let agent = directory.appending(path: "agent.sqlite")
+            try SampleReports.writeStore(at: agent, reports)
+            let store = isCentral ? directory.appending(path: "central").path : agent.path
+            if isCentral { _ = try ingest([agent.path], into: store) }
+            for unit in ["day", "hour"] {
+                let trend = try stallctl(
+                    ["trend", "--json", "--by", unit, "--store", store], in: directory)
+                #expect(trend.status == 0, "\(trend.errors)")
+                let rows = try objects(trend.output)
+                #expect(rows.count < 2000)
+                #expect(rows.reduce(0) { $0 + ($1["count"] as? Int ?? 0) } == 41)
+                for (row, next) in zip(rows, rows.dropFirst()) {
+                    #expect(row["end"] as? String == next["begin"] as? String)
+                }
+            }
+            let text = try stallctl(["trend", "--store", store], in: directory)
+            #expect(text.output.contains(" ...") && text.output.contains("1970"))
+            let group = try #require(
+                try objects(stallctl(["top", "--json", "--store", store], in: directory).output)
+                    .first)
+            let parts = try #require(group["trend_ms"] as? [Double])
+            #expect(parts.count == 8 && parts.allSatisfy { $0 > 0 }, "\(parts)")
+            #expect(parts.reduce(0, +) == group["total_ms"] as? Double)
+        }
+    }
 }
