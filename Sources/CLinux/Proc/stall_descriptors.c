@@ -22,8 +22,9 @@ int stall_descriptor_own(int descriptor) {
     const struct f_owner_ex owner = {.type = F_OWNER_PGRP, .pid = getpgrp()};
     if (descriptor < 0) return descriptor;
     const int saved = errno;
-    if (fcntl(descriptor, F_SETOWN_EX, &owner) == 0 && fcntl(descriptor, F_SETSIG, MARK) == 0)
-        __atomic_store_n(&can_mark, true, __ATOMIC_RELAXED);
+    const bool is_marked = fcntl(descriptor, F_SETOWN_EX, &owner) == 0 && fcntl(descriptor, F_SETSIG, MARK) == 0;
+    // A sandbox may refuse it from some time on: then a file without a mark may be an own one.
+    if (is_marked || errno != EBADF) __atomic_store_n(&can_mark, is_marked, __ATOMIC_RELAXED);
     errno = saved;
     return descriptor;
 }

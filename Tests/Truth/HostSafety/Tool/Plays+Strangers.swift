@@ -88,9 +88,23 @@ extension Play {
                 }
                 done.wait()
             }
+            // Those of a thread that has ended are closed once the recorder has seen its end.
+            stage.settle()
             let after = host_count_descriptors()
             if after > before + 20 { print("crashed descriptors \(before) -> \(after)") }
             stage.stall(monitor)
+            stage.stop(monitor)
+        },
+        Play(name: "marks-refused-later") { stage in
+            // The store is gone by then: a new one has to be made without marks.
+            let monitor = try stage.start()
+            stage.settle()
+            guard host_refuse_marks() else { throw Skipped(reason: "no filters here") }
+            try? FileManager.default.removeItem(atPath: stage.store)
+            let before = host_count_descriptors()
+            for _ in 0..<3 { stage.stall(monitor) }
+            let after = host_count_descriptors()
+            if after > before + 20 { print("crashed descriptors \(before) -> \(after)") }
             stage.stop(monitor)
         },
         Play(name: "descriptors-replaced-while-stopped", mayLose: true) { stage in

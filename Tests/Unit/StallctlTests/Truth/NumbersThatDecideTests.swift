@@ -2,6 +2,7 @@ import Foundation
 import StallAnalysis
 import StallArchive
 import StallModel
+import StallQuery
 import TestSupport
 import Testing
 
