@@ -112,6 +112,9 @@ int stall_task_open(int32_t thread, const char *name) {
     return number > 0 ? open_number(number, name) : -1;
 }
 
+// No system has that many.
+#define SYSTEM_CALL_LIMIT 0xffffff
+
 int stall_task_file_shows_wait(int descriptor) {
     static const long waits[] = {
 #ifdef SYS_epoll_wait
@@ -122,9 +125,19 @@ int stall_task_file_shows_wait(int descriptor) {
     const ssize_t count = pread(descriptor, text, sizeof text - 1, 0);
     if (count <= 0) return -1;
     text[count] = 0;
-    char *rest;
-    const long number = strtol(text, &rest, 10);
-    for (size_t i = 0; rest != text && i < sizeof waits / sizeof *waits; i++) {
+    if (strcmp(text, "running\n") == 0) return 0;
+    // A number and a space, -1 in no system call: nothing else is the file's, whose descriptor may be another's by now.
+    const bool isOutside = text[0] == '-';
+    const char *const digits = text + isOutside;
+    long number = 0;
+    size_t length = 0;
+    for (; digits[length] >= '0' && digits[length] <= '9'; length++) {
+        if (number > SYSTEM_CALL_LIMIT) return -1;
+        number = number * 10 + (digits[length] - '0');
+    }
+    if (length == 0 || digits[length] != ' ' || number > SYSTEM_CALL_LIMIT) return -1;
+    if (isOutside) return number == 1 ? 0 : -1;
+    for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {
         if (waits[i] == number) return 1;
     }
     return 0;

@@ -16,7 +16,7 @@ int stall_task_open(int32_t thread, const char *_Nonnull name);
 /// Whether a thread of this process waits for events: in epoll_wait or a sibling, or in io_uring_enter. -1 if that cannot
 /// be read, or the thread has ended. Neither allocates nor locks.
 int stall_task_waits_for_events(int32_t thread);
-/// The same, by the descriptor of its `syscall` file.
+/// The same, by the descriptor of its `syscall` file; -1 also where that has not the form of one.
 int stall_task_file_shows_wait(int descriptor);
 
 /// Whether a thread of this process has the number (a gettid value).

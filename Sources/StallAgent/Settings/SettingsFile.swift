@@ -87,7 +87,7 @@ final class SettingsFile: Sendable {
         }
     }
 
-    /// Returns false when the end is requested.
+    /// Returns false when the end is requested, or `changes` is not inotify's any more.
     private static func waitForChange(of name: String, _ changes: CInt, _ end: CInt) -> Bool {
         while true {
             var waits = [
@@ -98,22 +98,10 @@ final class SettingsFile: Sendable {
             if waits[1].revents != 0 { return false }
             var buffer = [UInt8](repeating: 0, count: 4096)
             let count = Glibc.read(changes, &buffer, buffer.count)
-            guard count > 0 else { return false }
-            if names(in: buffer[..<count]).contains(name) { return true }
+            guard (1...buffer.count).contains(count),
+                let found = DirectoryChanges(buffer[..<count])
+            else { return false }
+            if found.mayConcern(name) { return true }
         }
-    }
-
-    /// The file names in a buffer of inotify events. The last four of an event's 16 header bytes are the name's length.
-    private static func names(in events: ArraySlice<UInt8>) -> [String] {
-        var names: [String] = []
-        var rest = events
-        while rest.count >= 16 {
-            let header = rest.prefix(16)
-            let length = header.suffix(4).reversed().reduce(0) { $0 << 8 | Int($1) }
-            rest = rest.dropFirst(16)
-            names.append(String(decoding: rest.prefix(length).prefix { $0 != 0 }, as: UTF8.self))
-            rest = rest.dropFirst(length)
-        }
-        return names
     }
 }
