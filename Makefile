@@ -91,7 +91,8 @@ bench-clickhouse: collector
 	$(SWIFT) build -c release --product stallctl
 	@scripts/bench-clickhouse $(REPORTS)
 
-# Which system calls the agent makes by phase, as strace sees them, against the table in docs/in-your-process.md. strace is
+# Which system calls the agent makes by phase, as strace sees them, against the table in docs/in-your-process.md; and the agent
+# under a filter that kills at any other. SABOTAGE=1 takes one that it needs from the filter, and it must fail. strace is
 # installed by scripts/setup-truth.
 system-calls: setup
 	@scripts/system-calls

@@ -11,6 +11,8 @@ case "allocations":
     exit(isQuiet ? 0 : 1)
 case "footprint" where arguments.count == 3: try printFootprint(arguments[2])
 case "calls" where arguments.count == 3: try playCalls(arguments[2])
+case "allowed" where arguments.count > 3:
+    try playAllowed(arguments[2], arguments.dropFirst(3).compactMap { Int32($0) })
 case "play" where arguments.count == 4: exit(runPlay(arguments[2], arguments[3]))
 case "successor":
     // The successor of a play's process: it does nothing and must not be killed, least of all by a signal meant for its
@@ -25,6 +27,6 @@ case "run":
 default:
     print(
         "usage: host-safety run [SECONDS [PLAY]] | list | play NAME DIR | allocations DIR | footprint DIR"
-            + " | calls DIR")
+            + " | calls DIR | allowed DIR NUMBER...")
     exit(64)
 }

@@ -156,6 +156,10 @@ void host_restart_without_stack_limit(char *_Nullable const *_Nonnull arguments)
 void host_handle_on_own_stack(void);
 void host_fault_on_own_stack(void);
 
+/// A filter under which any other system call than these ends the process (SECCOMP_RET_KILL_PROCESS). False where the
+/// kernel has none.
+bool host_allow_only(const int *_Nonnull calls, int count);
+
 /// A handler of SIGSYS that emulates a system call by the result 4711, and a filter that refuses getpid(2) from now on.
 void host_handle_refused_calls(void);
 bool host_emulate_getpid(void);
