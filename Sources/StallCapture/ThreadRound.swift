@@ -30,6 +30,14 @@ package struct ThreadRound: Sendable {
         self.threads = threads
         self.skippedCount = skippedCount
     }
+
+    /// Puts the threads in order of id.
+    package mutating func sort() {
+        let threads = threads
+        self.threads = sortedPlaces(threads.count) {
+            threads[$0].id.rawValue < threads[$1].id.rawValue
+        }.map { threads[$0] }
+    }
 }
 
 extension StackSampler {
@@ -108,8 +116,9 @@ extension StackSampler {
         let skipped = visitThreads(
             except: { excluded.contains($0) }, limit: limit, budget: budget
         ) { threads.append(CapturedThread($0, name: threadName($0.header.thread))) }
-        threads.sort { $0.id.rawValue < $1.id.rawValue }
-        return ThreadRound(threads: threads, skippedCount: skipped)
+        var round = ThreadRound(threads: threads, skippedCount: skipped)
+        round.sort()
+        return round
     }
 
     /// Calls `body` with the threads of this process in order of id, without allocating. At most the first 256.

@@ -8,7 +8,7 @@
 package import StallModel
 
 /// One sample of the stalled thread: its time, its weight, its evidence, and its stack.
-package struct CauseSample: Hashable, Sendable {
+package struct CauseSample: Equatable, Sendable {
     package var weight: Duration
     package var observation: Observation
     /// The function names on its stack, innermost first; empty without a stack.
@@ -22,7 +22,7 @@ package struct CauseSample: Hashable, Sendable {
 }
 
 /// The evidence of one stall.
-package struct CauseFacts: Hashable, Sendable {
+package struct CauseFacts: Equatable, Sendable {
     package var verdict: StallVerdict
     package var duration: Duration
     package var cpuTime: Duration
@@ -49,7 +49,7 @@ package struct CauseFacts: Hashable, Sendable {
 }
 
 /// The conclusion from one sample.
-struct SampleFinding: Hashable {
+struct SampleFinding: Equatable {
     var cause: CauseClass
     var lock: LockKind?
     /// From 0 to 1.
@@ -60,7 +60,7 @@ struct SampleFinding: Hashable {
 }
 
 /// A cause, and the threads that a stall with the cause `lock` waited for.
-package struct ExplainedStall: Hashable, Sendable {
+package struct ExplainedStall: Equatable, Sendable {
     package var cause: StallCause
     /// Nearest first: each holds what the one before it waits for. Without the stalled thread itself.
     package var holders: [LockSuspect]
@@ -272,8 +272,11 @@ extension CauseFacts {
 
 /// In thousandths with the sum 1, largest first; parts below one percent are added to the largest.
 private func rounded(_ shares: [CauseClass: Double]) -> [CauseShare] {
-    let ordered = shares.filter { $0.value >= 0.01 }
-        .sorted { ($1.value, $0.key.rawValue) < ($0.value, $1.key.rawValue) }
+    let large = Array(shares.filter { $0.value >= 0.01 })
+    let ordered = sortedPlaces(large.count) { one, other in
+        let (one, other) = (large[one], large[other])
+        return (other.value, one.key.rawValue) < (one.value, other.key.rawValue)
+    }.map { large[$0] }
     guard let first = ordered.first else { return [] }
     let rest = ordered.dropFirst().map { CauseShare($0.key, ($0.value * 1000).rounded() / 1000) }
     let taken = rest.reduce(0) { $0 + ($1.fraction * 1000).rounded() }

@@ -36,7 +36,7 @@ package final class ControlGroup: Sendable {
 
     /// The number of periods in which a quota ran out, and the time. The kernel adds the time when a throttling is
     /// over.
-    package struct Throttling: Hashable, Sendable {
+    package struct Throttling: Equatable, Sendable {
         package var count: Int
         package var time: Duration
     }

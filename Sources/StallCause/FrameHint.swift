@@ -24,7 +24,7 @@ package enum LockKind: String, Hashable, Sendable {
 }
 
 /// The conclusion from a stack.
-package enum FrameHint: Hashable, Sendable {
+package enum FrameHint: Equatable, Sendable {
     case lock(LockKind)
     case resolver
     /// In a libc function that reads, writes or queries files.

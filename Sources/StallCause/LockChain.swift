@@ -3,7 +3,7 @@
 internal import StallModel
 
 /// The holders of a chain of locks.
-struct LockChain: Hashable, Sendable {
+struct LockChain: Equatable, Sendable {
     /// Nearest first: each holds what the one before it waits for, the first what the stalled thread waits for.
     var holders: [LockSuspect]
     /// The last one waits for a lock that another one of the chain, or the stalled thread, holds.

@@ -30,7 +30,7 @@ package enum CallKind: Hashable, Sendable {
 }
 
 /// A system call of the target architecture.
-package struct SystemCall: Hashable, Sendable {
+package struct SystemCall: Equatable, Sendable {
     package let name: String
     package let kind: CallKind
 

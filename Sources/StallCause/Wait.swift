@@ -29,7 +29,7 @@ package enum DescriptorKind: Hashable, Sendable {
 }
 
 /// A descriptor that a thread waits for.
-package struct WaitedDescriptor: Hashable, Sendable {
+package struct WaitedDescriptor: Equatable, Sendable {
     package var number: Int32
     package var kind: DescriptorKind
     /// A path, a peer's address, or the kernel's name for it.
@@ -43,7 +43,7 @@ package struct WaitedDescriptor: Hashable, Sendable {
 }
 
 /// The futex that a thread waits for, with the memory around the word.
-package struct WaitedFutex: Hashable, Sendable {
+package struct WaitedFutex: Equatable, Sendable {
     package var address: UInt64
     /// `FUTEX_WAIT` and others, without flags.
     package var operation: UInt32
@@ -64,7 +64,7 @@ package struct WaitedFutex: Hashable, Sendable {
 }
 
 /// A process that holds a file lock.
-package struct HoldingProcess: Hashable, Sendable {
+package struct HoldingProcess: Equatable, Sendable {
     package var process: Int32
     package var name: String?
 
@@ -75,7 +75,7 @@ package struct HoldingProcess: Hashable, Sendable {
 }
 
 /// Facts that could not be read; each lowers the confidence in a cause.
-package struct UnreadableFacts: OptionSet, Hashable, Sendable {
+package struct UnreadableFacts: OptionSet, Equatable, Sendable {
     package let rawValue: UInt32
     package init(rawValue: UInt32) { self.rawValue = rawValue }
     static let systemCall = UnreadableFacts(rawValue: 1)
@@ -94,7 +94,7 @@ package struct UnreadableFacts: OptionSet, Hashable, Sendable {
 }
 
 /// What one thread did at one instant, according to the kernel.
-package struct Wait: Hashable, Sendable {
+package struct Wait: Equatable, Sendable {
     package var isRunning = false
     /// The state letter of proc(5).
     package var state = UInt8(ascii: "?")
@@ -123,7 +123,7 @@ package struct Wait: Hashable, Sendable {
 }
 
 /// Counters of a thread, its process and its control group; only their differences are meaningful.
-package struct Counters: Hashable, Sendable {
+package struct Counters: Equatable, Sendable {
     package var cpuTime = Duration.zero
     package var runDelay = Duration.zero
     var minorFaults: UInt64 = 0
@@ -163,7 +163,7 @@ extension UInt64 {
 }
 
 /// A thread that may hold what another one waits for. The waiter's stack decides whether it does.
-package struct LockSuspect: Hashable, Sendable {
+package struct LockSuspect: Equatable, Sendable {
     /// Where the owner's id was found.
     package enum Field: Hashable, Sendable {
         /// The futex word itself: priority-inheriting mutexes, Swift's `Mutex`, a thread to be joined.
@@ -208,7 +208,7 @@ package struct LockSuspect: Hashable, Sendable {
 }
 
 /// The evidence of a stalled thread in one sample.
-package struct Observation: Hashable, Sendable {
+package struct Observation: Equatable, Sendable {
     package var at: MonotonicInstant
     package var thread: ThreadID
     package var wait: Wait

@@ -1,7 +1,7 @@
 // Folded stacks of any number of stalls: `root;caller;leaf weight`. The lines of a large store would take a hundred
 // megabytes, so they are sorted as numbers of names and written one by one.
 
-package import StallModel
+import StallModel
 package import StallQuery
 
 /// The names on folded stacks, each once.

@@ -2,7 +2,7 @@
 // docs/ingest.md describes the format. Any program may have written what is read here.
 
 internal import Glibc
-package import StallModel
+import StallModel
 package import StallQuery
 
 /// Reads reports and other rows from JSON lines.

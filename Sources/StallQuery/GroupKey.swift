@@ -1,6 +1,6 @@
 // Keys and orders of groups: the same in stores, in the analysis and on the command line.
 
-package import StallModel
+import StallModel
 
 /// What stalls of one group have in common.
 package enum GroupKey: String, CaseIterable, Sendable {

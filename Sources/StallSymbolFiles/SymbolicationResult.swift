@@ -1,7 +1,7 @@
 // What symbolication found, per image.
 
 package import StallModel
-package import StallQuery
+import StallQuery
 package import StallSymbols
 
 /// The images of a store's locations, and how much is known of each now.

@@ -13,7 +13,9 @@ package struct ImageTable: Sendable {
 
     package init(images: [Image]) {
         self.images = images
-        byAddress = images.sorted { $0.loadAddress < $1.loadAddress }
+        byAddress = sortedPlaces(images.count) {
+            images[$0].loadAddress < images[$1].loadAddress
+        }.map { images[$0] }
     }
 
     /// The images that are loaded now, and those that were unloaded lately and whose place is still free: stacks may

@@ -36,7 +36,7 @@ struct SymbolSearch {
     private var nearest: [Symbol?]
 
     init(addresses: [UInt64]) {
-        self.addresses = Set(addresses).sorted()
+        self.addresses = Array(Set(addresses)).sorted()
         holders = Array(repeating: [], count: self.addresses.count)
         nearest = Array(repeating: nil, count: self.addresses.count)
     }

@@ -4,7 +4,7 @@
 internal import StallModel
 
 /// Where a container's platform runs this process.
-struct HostingFacts: Hashable, Sendable {
+struct HostingFacts: Equatable, Sendable {
     var pod: String?
     var namespace: String?
     var container: String?

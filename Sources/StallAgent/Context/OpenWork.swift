@@ -22,7 +22,7 @@ final class OpenWorkBuffer: @unchecked Sendable {
 }
 
 /// A labelled task or a span that was open.
-struct OpenWork: Hashable, Sendable {
+struct OpenWork: Equatable, Sendable {
     var name: String
     /// Empty if unknown.
     var trace: String

@@ -141,10 +141,10 @@ final class SuspicionHooks: Sendable {
     }
 
     static func facts(_ said: [String: String]) -> [CauseEvidence] {
-        said.sorted { $0.key < $1.key }.prefix(factLimit).map { name, value in
+        said.keys.sorted().prefix(factLimit).map { name in
             CauseEvidence(
                 String(decoding: name.utf8.prefix(byteLimit), as: UTF8.self),
-                String(decoding: value.utf8.prefix(byteLimit), as: UTF8.self))
+                String(decoding: said[name]!.utf8.prefix(byteLimit), as: UTF8.self))
         }
     }
 }

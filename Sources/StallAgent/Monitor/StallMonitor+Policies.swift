@@ -26,10 +26,15 @@ extension StallMonitor {
     }
 
     private func changePolicies(_ change: (inout PolicyResolver) -> Void) {
-        let resolver = policies.withLock { resolver in
-            change(&resolver)
-            return resolver
-        }
+        adopt(
+            policies.withLock { resolver in
+                change(&resolver)
+                return resolver
+            })
+    }
+
+    @inline(never)
+    private func adopt(_ resolver: PolicyResolver) {
         for watch in watches.all {
             agent?.watchdog.setPolicies(
                 resolver.policies(for: watch.name, requested: watch.threshold), of: watch.loop)

@@ -16,7 +16,7 @@ final class SystemdNotifier: Sendable {
     private let thread = Mutex<AgentThread?>(nil)
 
     /// systemd's request; nil without one.
-    struct Request: Hashable {
+    struct Request: Equatable {
         var socket: String
         /// The watchdog timeout; nil without `WatchdogSec=`.
         var deadline: Duration?

@@ -260,7 +260,7 @@ final class IncidentAssembly: @unchecked Sendable {
         let began = record.incident.began
         defer { if record.incident.hasEnded { open[record.kind] = nil } }
         if let known = open[record.kind], known.began == began { return known }
-        others.round.threads.sort { $0.id.rawValue < $1.id.rawValue }
+        others.round.sort()
         let stall = OpenStall(
             id: UniqueID(version7At: record.start, random: &random), start: record.start,
             began: began, others: others)

@@ -240,22 +240,25 @@ struct StoreConnection {
         do throws(StoreError) {
             return try FileGuard.run { () throws(StoreError) in try body(&self) }
         } catch {
-            let message = error.description
-            if message != lastError {
-                logger.warning("\(message); stalls are counted until it can be written")
-            }
-            lastError = message
-            FileGuard.run { store = nil }
-            switch error {
-            case .moved: return nil  // A new one can be made at once.
-            case .descriptorsClosed:
-                switchFile()
-                return nil
-            default: break
-            }
-            nextAttempt = now + pause
-            pause = min(pause * 2, .seconds(60))
+            failed(error)
             return nil
         }
+    }
+
+    @inline(never)
+    private mutating func failed(_ error: StoreError) {
+        let message = error.description
+        if message != lastError {
+            logger.warning("\(message); stalls are counted until it can be written")
+        }
+        lastError = message
+        FileGuard.run { store = nil }
+        switch error {
+        case .moved: return  // A new one can be made at once.
+        case .descriptorsClosed: return switchFile()
+        default: break
+        }
+        nextAttempt = now + pause
+        pause = min(pause * 2, .seconds(60))
     }
 }

@@ -5,19 +5,19 @@ internal import StallModel
 internal import StallRunLoop
 
 /// The content of a settings file. Every key is optional.
-struct AgentSettings: Hashable, Decodable {
+struct AgentSettings: Equatable, Decodable {
     var thresholdMs: Double?
     var loops: [String: Loop]?
     var limits: Limits?
     var debugger: String?
 
-    struct Loop: Hashable, Decodable {
+    struct Loop: Equatable, Decodable {
         var thresholdMs: Double?
         var modesMs: [String: Double]?
         var graceMs: Double?
     }
 
-    struct Limits: Hashable, Decodable {
+    struct Limits: Equatable, Decodable {
         var perPlace: Int?
         var perHour: Int?
     }

@@ -14,7 +14,7 @@ internal import StallModel
 internal import Synchronization
 
 /// The result of a poll of a queue.
-enum ProbeResult: Hashable, Sendable {
+enum ProbeResult: Equatable, Sendable {
     /// No item runs that could stall.
     case idle
     /// The waiting items are not supposed to run now: the queue is suspended, or its loop serves another mode.

@@ -12,7 +12,7 @@ package enum LoopStatus: UInt8, Hashable, Sendable {
 }
 
 /// The content of a beacon at one instant.
-package struct LoopReading: Hashable, Sendable {
+package struct LoopReading: Equatable, Sendable {
     package var status: LoopStatus
     /// When the status began: at entry, at the end of the wait, or at the start of the iteration.
     package var since: MonotonicInstant

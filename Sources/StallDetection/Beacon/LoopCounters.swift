@@ -15,7 +15,7 @@ package struct LoopCounters: Sendable {
 }
 
 /// A loop's activity in an interval of watched time.
-package struct LoopMeasure: Hashable, Sendable {
+package struct LoopMeasure: Equatable, Sendable {
     package var began: MonotonicInstant
     package var watched: Duration
     package var busy: Duration

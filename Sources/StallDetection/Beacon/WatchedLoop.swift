@@ -76,7 +76,7 @@ extension StallResponder {
 }
 
 /// One sample of a suspected thread, before symbolication.
-package struct RawSample: Hashable, Sendable {
+package struct RawSample: Equatable, Sendable {
     /// Time since the loop last made progress.
     package var offset: Duration
     package var taken: MonotonicInstant

@@ -3,7 +3,7 @@
 internal import StallModel
 
 /// When a busy loop is polled, and when it is called stalled.
-package struct DetectionPolicy: Hashable, Sendable {
+package struct DetectionPolicy: Equatable, Sendable {
     /// How long a loop may be busy without progress.
     package var threshold: Duration
     /// Suspicion and the first sample begin here, because the blocking function may return before the threshold.
@@ -48,7 +48,7 @@ package struct DetectionPolicy: Hashable, Sendable {
 }
 
 /// The policies of one loop: a base, and exceptions for run-loop modes.
-package struct ModePolicies: Hashable, Sendable {
+package struct ModePolicies: Equatable, Sendable {
     package let base: DetectionPolicy
     /// By the beacon's number of the mode.
     package let modes: [UInt32: DetectionPolicy]

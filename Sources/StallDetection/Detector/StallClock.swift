@@ -10,7 +10,7 @@
 internal import StallModel
 
 /// What the kernel reports about a thread at one poll. Nil where it could not be read; wall time is used then.
-package struct ThreadEvidence: Hashable, Sendable {
+package struct ThreadEvidence: Equatable, Sendable {
     /// CPU time of the thread since its start.
     package var cpuTime: Duration?
     /// Time the thread has waited for a CPU since its start. The kernel adds a wait when it is over.
@@ -49,7 +49,7 @@ package struct ThreadEvidence: Hashable, Sendable {
 }
 
 /// Adds up the time of one suspected stall, poll by poll.
-struct StallClock: Hashable, Sendable {
+struct StallClock: Equatable, Sendable {
     /// When the loop last made progress.
     let began: MonotonicInstant
     /// Time up to the last poll whose evidence is final, and a preliminary account of the time since then.
@@ -74,12 +74,12 @@ struct StallClock: Hashable, Sendable {
     private var observedDelay = Duration.zero
     private var lastWait: Wait?
 
-    private struct Wait: Hashable {
+    private struct Wait: Equatable {
         var at: MonotonicInstant
         var cpuTime, runDelay: Duration?
     }
 
-    private struct Account: Hashable {
+    private struct Account: Equatable {
         var counted = Duration.zero
         /// The part of it that was spent on a CPU with certainty.
         var used = Duration.zero

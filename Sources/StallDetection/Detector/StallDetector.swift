@@ -6,7 +6,7 @@
 package import StallModel
 
 /// What is known of one incident. Reported repeatedly until the incident has ended.
-package struct StallIncident: Hashable, Sendable {
+package struct StallIncident: Equatable, Sendable {
     /// When the loop last made progress; with the loop it identifies the incident.
     package var began: MonotonicInstant
     package var duration: Duration
@@ -36,7 +36,7 @@ package struct StallIncident: Hashable, Sendable {
 }
 
 /// What to do after a poll, in this order.
-struct StallStep: Hashable, Sendable {
+struct StallStep: Equatable, Sendable {
     /// Sample the thread now.
     var takesSample = false
     /// Report that the stall began, continues, or ended.
@@ -68,7 +68,7 @@ struct StallDetector: Sendable {
     /// The thread's evidence at the last polls.
     private(set) var history: ThreadHistory
 
-    private struct Suspicion: Hashable {
+    private struct Suspicion: Equatable {
         let word: UInt64
         var clock: StallClock
         var nextSample: MonotonicInstant

@@ -10,7 +10,7 @@
 internal import StallModel
 
 /// The kernel's counters of the watchdog's own thread.
-struct OwnCounters: Hashable, Sendable {
+struct OwnCounters: Equatable, Sendable {
     var cpuTime: Duration
     /// Time it has waited for a CPU; nil if the kernel does not count it.
     var runDelay: Duration?

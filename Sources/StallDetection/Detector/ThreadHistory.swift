@@ -4,7 +4,7 @@
 internal import StallModel
 
 /// What is known of a thread from before a span.
-struct PriorEvidence: Hashable, Sendable {
+struct PriorEvidence: Equatable, Sendable {
     /// The latest evidence. It may be a little later than the beginning of the span.
     var evidence: ThreadEvidence?
     /// How long the loop was busy with other callouts since.
@@ -15,7 +15,7 @@ struct PriorEvidence: Hashable, Sendable {
 
 /// The part of a span before its first evidence was read. The evidence before that is from other callouts, and the
 /// kernel does not say on which side of the span's beginning the thread waited for a CPU.
-struct UnobservedStart: Hashable, Sendable {
+struct UnobservedStart: Equatable, Sendable {
     var length: Duration
     /// The most CPU time that the thread can have used in it.
     var cpuTime: Duration

@@ -4,7 +4,7 @@
 //     photos-main  4711/4711  [000]  1732197600.417000:  566000000 stall:
 //     	    93c22 pthread_mutex_lock (/lib/x86_64-linux-gnu/libc.so.6)
 
-package import StallModel
+import StallModel
 package import StallQuery
 
 package struct PerfScript: ViewerWriter {

@@ -3,7 +3,7 @@
 // Source: jlfwong/speedscope, src/lib/file-format-spec.ts. The frames, which the profiles index, come after them: the
 // order of keys in JSON is free, and a frame is known only when it was seen.
 
-package import StallModel
+import StallModel
 package import StallQuery
 
 package struct SpeedscopeProfile: ViewerWriter {

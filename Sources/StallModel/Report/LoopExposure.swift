@@ -64,8 +64,9 @@ public struct LengthHistogram: Hashable, Sendable {
     public func quantile(_ share: Double) -> Duration? {
         let wanted = max(1, Int((Double(count) * share).rounded(.up)))
         var seen = 0
-        for bucket in counts.keys.sorted() {
-            seen += counts[bucket]!
+        for bucket in 0..<Self.bucketCount {
+            guard let count = counts[bucket] else { continue }
+            seen += count
             if seen >= wanted { return Self.bounds(ofBucket: bucket).upperBound }
         }
         return nil

@@ -1,7 +1,7 @@
 // The request's place in distributed tracing, read from the facts of a report that name it.
 
 /// Ids by W3C Trace Context, in hexadecimal.
-package struct TraceContext: Hashable, Sendable {
+package struct TraceContext: Equatable, Sendable {
     /// 32 digits.
     package var trace: String
     /// 16 digits; nil if unknown.

@@ -12,7 +12,7 @@ public enum CodeAddressKind: UInt8, Hashable, Sendable {
 }
 
 /// One raw address of a captured stack.
-package struct CodeAddress: Hashable, Sendable {
+package struct CodeAddress: Equatable, Sendable {
     package var rawValue: UInt64
     package var kind: CodeAddressKind
     /// The unwinder had to guess a register to get here; all outer frames are guesses as well.
@@ -42,7 +42,7 @@ public enum CaptureMethod: UInt8, Hashable, Sendable {
 }
 
 /// One thread's stack as addresses, innermost first, before symbolication.
-package struct CapturedStack: Hashable, Sendable {
+package struct CapturedStack: Equatable, Sendable {
     package var addresses: [CodeAddress]
     /// The stack is deeper than what was read or could be unwound.
     package var isTruncated: Bool
@@ -57,7 +57,7 @@ package struct CapturedStack: Hashable, Sendable {
 
 /// A stack that arrived after the request had timed out. The thread executed no user code between the two instants, so
 /// the stack is valid for every instant between them.
-package struct LateStack: Hashable, Sendable {
+package struct LateStack: Equatable, Sendable {
     package var requested: MonotonicInstant
     package var answered: MonotonicInstant
     package var stack: CapturedStack

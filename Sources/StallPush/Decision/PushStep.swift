@@ -4,7 +4,7 @@
 //     408 425 429 5xx, or no answer: later         everything else: stop, since asking again would answer the same
 
 package import StallHTTP
-package import StallModel
+import StallModel
 package import StallQuery
 
 /// How far a collector has a store.

@@ -22,7 +22,9 @@ extension EventRunLoop: CustomDebugStringConvertible {
                 + " \(blocks.removeValue(forKey: .common) ?? 0) blocks waiting",
         ]
         if drainDepth > 0 { lines.append("blocks are being run; those are not counted as waiting") }
-        for items in modes.sorted(by: { $0.mode.rawValue < $1.mode.rawValue }) {
+        let modes = Array(modes)
+        let names = modes.map(\.mode.rawValue)
+        for items in sortedPlaces(modes.count, by: { names[$0] < names[$1] }).map({ modes[$0] }) {
             lines.append(title(of: items))
             lines += items.dumpLines(now: now).map { "  " + $0 }
             if let count = blocks.removeValue(forKey: items.mode) {
@@ -32,7 +34,9 @@ extension EventRunLoop: CustomDebugStringConvertible {
                 lines.append("  idle work: \(count) waiting")
             }
         }
-        for (mode, count) in blocks.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+        for name in blocks.keys.map(\.rawValue).sorted() {
+            let mode = LoopMode(rawValue: name)
+            guard let count = blocks[mode] else { continue }
             lines.append("mode \(mode), without items")
             lines.append("  blocks: \(count) waiting")
         }

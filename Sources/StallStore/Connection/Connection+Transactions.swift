@@ -10,16 +10,32 @@ extension Connection {
     package func transaction<Answer>(
         _ kind: TransactionKind, _ body: () throws -> Answer
     ) throws(StoreError) -> Answer {
-        try execute("begin \(kind.rawValue)")
+        try begin(kind)
         do {
             let answer = try body()
-            try expectTransaction()
-            try execute("commit")
+            try commit()
             return answer
         } catch {
-            if isInTransaction { try? execute("rollback") }
-            throw StoreError(error, path: path)
+            throw undone(after: error)
         }
+    }
+
+    func begin(_ kind: TransactionKind) throws(StoreError) {
+        try execute("begin \(kind.rawValue)")
+    }
+
+    /// Ends the transaction that `begin` began; `undone` where this throws.
+    @inline(never)
+    func commit() throws(StoreError) {
+        try expectTransaction()
+        try execute("commit")
+    }
+
+    /// Rolls back, and returns what to throw.
+    @inline(never)
+    func undone(after error: any Error) -> StoreError {
+        if isInTransaction { try? execute("rollback") }
+        return StoreError(error, path: path)
     }
 
     /// Runs `body` in a savepoint of the open transaction: what it wrote stays when it returns, and is undone when it

@@ -21,6 +21,9 @@ package final class Statement {
     deinit { sqlite3_finalize(handle) }
 
     /// Starts over with these values, in the order of the question marks.
+    ///
+    /// Never inlined: there is a copy for each list of types already.
+    @inline(never)
     package func bind<each Value: SQLValue>(_ values: repeat each Value) throws(StoreError) {
         sqlite3_reset(handle)
         var index: CInt = 0
@@ -55,6 +58,11 @@ package final class Statement {
     /// Runs a statement that answers no rows, or whose rows do not matter.
     package func run<each Value: SQLValue>(_ values: repeat each Value) throws(StoreError) {
         try bind(repeat each values)
+        try finish()
+    }
+
+    @inline(never)
+    private func finish() throws(StoreError) {
         while try step() {}
     }
 
@@ -166,7 +174,7 @@ package final class Statement {
 /// What the first row of an answer says. That there is none, that it holds NULL, and any number, zero too, are three
 /// different things: NULL for "nothing was pruned" was once read as the year 1970, and every store then counted as
 /// pruned.
-package enum FirstInteger: Hashable {
+package enum FirstInteger: Equatable {
     case noRow, null
     case value(Int64)
 

@@ -4,7 +4,7 @@
 package import StallModel
 
 /// One place of a stack: the number of a `location` row, and whether the unwinder guessed it.
-package struct StackEntry: Hashable {
+package struct StackEntry: Equatable {
     package var location: Int64
     package var isGuessed: Bool
 
@@ -49,7 +49,7 @@ extension [StackEntry] {
 }
 
 /// One look at a stalled thread, with the number of a `stack` row instead of the stack.
-package struct StoredSample: Hashable {
+package struct StoredSample: Equatable {
     package var offset_ns: Int64
     /// Nil when it is what `sampleWeights` says.
     package var weight_ns: Int64?
@@ -336,25 +336,12 @@ extension LengthHistogram {
     package var encoded: [UInt8] {
         var bytes: [UInt8] = []
         var last = 0
-        for (bucket, count) in counts.sorted(by: { $0.key < $1.key }) {
+        for bucket in 0..<Self.bucketCount {
+            guard let count = counts[bucket] else { continue }
             bytes.append(leb128: UInt64(bucket - last))
             bytes.append(leb128: UInt64(count))
             last = bucket
         }
         return bytes
-    }
-
-    /// Nil when the bytes are no histogram.
-    package init?(encoded bytes: UnsafeRawBufferPointer) {
-        var (counts, last): ([Int: Int], Int) = ([:], 0)
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            guard let gap = rest.popLEB128(), let count = rest.popDuration(),
-                count < Self.largestCount, gap < UInt64(Self.bucketCount - last)
-            else { return nil }
-            last += Int(gap)
-            counts[last, default: 0] += Int(count)
-        }
-        self.init(counts: counts)
     }
 }

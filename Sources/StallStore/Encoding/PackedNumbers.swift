@@ -34,22 +34,24 @@ extension Slice<UnsafeRawBufferPointer> {
     package mutating func popDuration() -> Int64? { popLEB128().map { Int64($0) } }
 
     /// Takes a length of time off the front; nil for one that no report can have.
-    mutating func popLimited() -> Int64? {
+    package mutating func popLimited() -> Int64? {
         popDuration().flatMap { $0 <= ValueLimits.duration_ns ? $0 : nil }
     }
 
     /// Takes a text off the front; nil when the bytes end inside it.
-    mutating func popText() -> String? { popBytes().map { String(decoding: $0, as: UTF8.self) } }
+    package mutating func popText() -> String? {
+        popBytes().map { String(decoding: $0, as: UTF8.self) }
+    }
 
     /// Takes a length and so many bytes off the front; nil when the bytes end inside them.
-    mutating func popBytes() -> Self? {
+    package mutating func popBytes() -> Self? {
         guard let length = popLEB128(), length <= UInt64(count) else { return nil }
         defer { self = dropFirst(Int(length)) }
         return prefix(Int(length))
     }
 
     /// Takes a number off the front as the raw value of an enum; nil when it is none.
-    mutating func popValue<Value: RawRepresentable<UInt8>>() -> Value? {
+    package mutating func popValue<Value: RawRepresentable<UInt8>>() -> Value? {
         popLEB128().flatMap { UInt8(exactly: $0) }.flatMap { Value(rawValue: $0) }
     }
 }

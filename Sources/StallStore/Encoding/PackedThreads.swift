@@ -3,7 +3,7 @@
 package import StallModel
 
 /// One look at another thread, with the number of a `stack` row instead of the stack.
-package struct StoredThread: Hashable {
+package struct StoredThread: Equatable {
     package var thread: Int32
     package var name: String?
     package var role: ThreadRole

@@ -72,7 +72,9 @@ package final class AgentStore {
 
     /// Those of the locations that are not symbolized yet, each once.
     package func unsymbolized(_ locations: [CodeLocation]) throws(StoreError) -> [CodeLocation] {
-        try write { writer in try writer.unsymbolized(locations) }
+        var found: [CodeLocation] = []
+        try write { writer in found = try writer.unsymbolized(locations) }
+        return found
     }
 
     /// Attaches names to locations, instead of those they had; locations that no report uses are
@@ -120,10 +122,11 @@ package final class AgentStore {
     /// report without a stack.
     package func closeAbandoned() throws(StoreError) {
         let here = ProcessLife.current()
-        let runs = try write { writer in
+        var runs: [ProcessRun] = []
+        try write { writer in
             try writer.noteRun()
             try writer.closeAbandoned { $0.end(in: file.path, here) }
-            return try writer.latestRuns(256)
+            runs = try writer.latestRuns(256)
         }
         for run in runs {
             let record = ProcessRecord(of: run, besideStore: file.path)
@@ -168,34 +171,51 @@ package final class AgentStore {
     ///
     /// On a full disk the reserve file is given up, and with the room it gives the oldest reports go;
     /// then once more.
-    private func write<Answer>(
-        _ body: (AgentWriter) throws -> Answer
-    ) throws(StoreError) -> Answer {
+    private func write(_ body: (AgentWriter) throws -> Void) throws(StoreError) {
         do throws(StoreError) {
-            return try writeOnce(body)
+            try writeOnce(body)
         } catch .full where reserve.release() {
-            try writeOnce { writer in try writer.makeRoom() }
-            try? file.connection.execute("pragma wal_checkpoint(truncate)")
-            return try writeOnce(body)
+            try makeRoom()
+            try writeOnce(body)
         }
     }
 
-    private func writeOnce<Answer>(
-        _ body: (AgentWriter) throws -> Answer
-    ) throws(StoreError) -> Answer {
+    @inline(never)
+    private func makeRoom() throws(StoreError) {
+        try writeOnce { writer in try writer.makeRoom() }
+        try? file.connection.execute("pragma wal_checkpoint(truncate)")
+    }
+
+    /// The compiler makes a copy of it for each body, so that all that it does besides is done elsewhere.
+    private func writeOnce(_ body: (AgentWriter) throws -> Void) throws(StoreError) {
+        let writer = try beginWriting()
+        do {
+            try body(writer)
+            try file.connection.commit()
+        } catch {
+            throw undone(writer, after: error)
+        }
+    }
+
+    @inline(never)
+    private func beginWriting() throws(StoreError) -> AgentWriter {
         guard let writer else { throw .cannotOpen(path: file.path, reason: "already closed") }
         guard !file.wasMoved() else { throw .moved(path: file.path) }
         try expectDescriptors()
         do {
-            return try file.connection.transaction(.immediate) {
-                try writer.notice()
-                return try body(writer)
-            }
+            try file.connection.begin(.immediate)
+            try writer.notice()
         } catch {
-            writer.forget()
-            try expectDescriptors()
-            throw error
+            throw undone(writer, after: error)
         }
+        return writer
+    }
+
+    @inline(never)
+    private func undone(_ writer: AgentWriter, after error: any Error) -> StoreError {
+        let error = file.connection.undone(after: error)
+        writer.forget()
+        return descriptors.areIntact ? error : .descriptorsClosed(path: file.path)
     }
 
     private func expectDescriptors() throws(StoreError) {

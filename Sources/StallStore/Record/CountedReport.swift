@@ -3,7 +3,7 @@
 package import StallModel
 
 /// What roll-ups count a report by.
-package struct CountedReport: Hashable {
+package struct CountedReport: Equatable {
     package var loop: Int64
     package var verdict: StallVerdict
     package var cause: CauseClass?

@@ -4,7 +4,7 @@
 package import StallModel
 
 /// A row that is known by its content.
-package struct Interned: Hashable {
+package struct Interned: Equatable {
     package let id: Int64
     package let hash: Int64
 
@@ -17,7 +17,7 @@ package struct Interned: Hashable {
 }
 
 /// A frame's names, without the place that they belong to.
-package struct FrameNames: Hashable {
+package struct FrameNames: Equatable {
     package var name: String?
     package var rawName: String?
     package var file: String?

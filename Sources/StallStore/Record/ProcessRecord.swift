@@ -6,7 +6,7 @@ internal import Glibc
 package import StallModel
 
 /// What became of a stall that was open when its process was last heard of.
-package struct OpenStallEnd: Hashable {
+package struct OpenStallEnd: Equatable {
     package var state: StallState
     package var ending: StallEnding
     /// Nil keeps what the row says.

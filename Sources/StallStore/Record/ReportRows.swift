@@ -3,7 +3,7 @@
 package import StallModel
 
 /// The columns of a report's row.
-package struct ReportRow: Hashable {
+package struct ReportRow: Equatable {
     package var seq: Int64
     package var revision: Int64
     package var id: UniqueID
@@ -60,7 +60,7 @@ package struct ReportRow: Hashable {
 }
 
 /// A cause's evidence as a central store has it.
-package struct SharedEvidence: Hashable {
+package struct SharedEvidence: Equatable {
     /// The number of the `evidence` row.
     package var id: Int64
     package var numbers: [UInt8]

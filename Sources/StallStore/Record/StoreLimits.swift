@@ -1,7 +1,7 @@
 // How much an agent may keep.
 
 /// The bounds of an agent's store. Beyond them the oldest reports go first, and are counted.
-package struct StoreLimits: Hashable, Sendable {
+package struct StoreLimits: Equatable, Sendable {
     /// The file's size with its log, in bytes.
     package var bytes: Int64 = 64 << 20
     /// How long after its start a report is kept. For ever by default: wall clocks jump, and a

@@ -29,7 +29,7 @@ struct DebugInformation {
 
     /// The source context of each address. Addresses that exceed the time budget are absent.
     mutating func contexts(at addresses: [UInt64]) -> [UInt64: SourceContext] {
-        let wanted = Set(addresses).sorted()
+        let wanted = Array(Set(addresses)).sorted()
         var contexts: [UInt64: SourceContext] = [:]
         var start: UInt64 = 0
         while contexts.count < wanted.count, mayContinue(), let unit = unit(at: start) {

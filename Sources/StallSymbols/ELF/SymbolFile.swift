@@ -3,7 +3,7 @@
 package import StallModel
 
 /// What a binary or a separate debug file contains.
-package struct SymbolFile: Hashable, Sendable {
+package struct SymbolFile: Equatable, Sendable {
     package let path: String
     package let buildID: BuildID?
     /// Whether it has a full symbol table; a stripped binary has at most its exported names.

@@ -9,9 +9,10 @@
 // report has for itself: the label of a request with its trace id is hardly ever the same twice.
 
 package import StallModel
+import StallStore
 
 /// A cause's detail in three parts.
-package struct SplitEvidence: Hashable {
+package struct SplitEvidence: Equatable {
     /// The facts' names and formats, packed as names and values are in a detail.
     package var formats: [UInt8] = []
     /// The numbers of all formats, in their order.

@@ -1,0 +1,57 @@
+// Rows of a store that any program may have written, back into model values.
+
+package import StallModel
+package import StallStore
+
+extension Statement {
+    /// A length of time that ingest takes.
+    package func limited_ns(at column: CInt) throws(StoreError) -> Int64 {
+        try limited(at: column, 0...ValueLimits.duration_ns, "duration in nanoseconds")
+    }
+
+    /// A number within a range, or the row is refused.
+    package func limited(
+        at column: CInt, _ range: ClosedRange<Int64>, _ noun: String
+    ) throws(StoreError) -> Int64 {
+        let number = try integer(at: column)
+        guard range.contains(number) else {
+            throw damage("\(number) is out of range for a \(noun)")
+        }
+        return number
+    }
+
+    /// A text of at most so many bytes, or the row is refused. Its length is asked first.
+    package func limitedText(at column: CInt, _ limit: Int, _ noun: String) throws(StoreError)
+        -> String
+    {
+        let bytes = blob(at: column).count
+        guard bytes <= limit else {
+            throw damage("\(noun) of \(bytes) bytes; at most \(limit) are allowed")
+        }
+        return text(at: column)
+    }
+
+    package func limitedOptionalText(
+        at column: CInt, _ limit: Int, _ noun: String
+    ) throws(StoreError) -> String? {
+        isNull(at: column) ? nil : try limitedText(at: column, limit, noun)
+    }
+
+    package func duration(at column: CInt) throws(StoreError) -> Duration {
+        .nanoseconds(try duration_ns(at: column))
+    }
+
+    /// A class of cause alone; nil where none is stored.
+    package func causeClass(at column: CInt) throws(StoreError) -> CauseClass? {
+        isNull(at: column) ? nil : try value(at: column)
+    }
+
+    /// A cause in the columns `cause`, `cause_confidence` and `cause_detail`; nil where none is stored.
+    package func cause(at column: CInt) throws(StoreError) -> StallCause? {
+        guard let cause = try causeClass(at: column) else { return nil }
+        let stored = StallCause(
+            cause, confidence: double(at: column + 1), detail: blob(at: column + 2))
+        guard let stored else { throw damage("a report's cause is invalid") }
+        return stored
+    }
+}
