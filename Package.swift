@@ -97,6 +97,7 @@ let modules: [Target] = [
 let programs = [
     "TimerCounter", "EchoServer", "FolderWatch", "Signals", "WorkerResults", "Cancelling",
     "MainActorView", "AsyncBridge", "ChildProcess", "StandardInput",
+    "MessagesToAChild",
 ]
 
 let unitTests: [Target] = [

@@ -25,6 +25,9 @@ public final class LoopRegistration: Sendable {
     /// Owns a descriptor source's stay in its loops. The descriptor stays open.
     public init(_ source: DescriptorSource) { onCancel = { source.invalidate() } }
 
+    /// Owns what `onCancel` ends.
+    init(_ onCancel: @escaping @Sendable () -> Void) { self.onCancel = onCancel }
+
     deinit { onCancel() }
 
     /// Invalidates the item now.

@@ -113,6 +113,22 @@ extension LoopChannel {
     }
 }
 
+extension LoopMessagePort {
+    /// Makes a port with handlers on the main actor, on the main loop.
+    public convenience init(
+        descriptor: CInt, on loop: EventRunLoop, inMode mode: LoopMode = .common,
+        coding: MessageCoding<Message>, limits: MessageLimits = MessageLimits(),
+        onRoom: @escaping @MainActor (LoopMessagePort) -> Void = { _ in },
+        onEnd: @escaping @MainActor (LoopMessagePort, MessagePortEnd) -> Void = { _, _ in },
+        handler: @escaping @MainActor (LoopMessagePort, Message) -> Void
+    ) throws(LoopError) {
+        loop.requireMain()
+        try self.init(
+            descriptor: descriptor, on: loop, inMode: mode, coding: coding, limits: limits,
+            onRoom: isolated(onRoom), onEnd: isolated(onEnd), handler: isolated(handler))
+    }
+}
+
 // MARK: Items
 
 extension LoopTimer {

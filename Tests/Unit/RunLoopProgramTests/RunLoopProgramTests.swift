@@ -60,6 +60,17 @@ import Testing
             "AsyncBridge",
             "tick\ntick\nfrom the worker: run loop\nlater: the loop's thread has stopped\n"
         ), ("ChildProcess", "one\ntwo\nexited(7)\n"),
+        (
+            "MessagesToAChild",
+            """
+            4 primes below 10
+            25 primes below 100
+            168 primes below 1000
+            its messages: finished
+            the child: exited(0)
+
+            """
+        ),
     ])
     func `a program that ends by itself prints what it should`(name: String, output: String) throws
     {

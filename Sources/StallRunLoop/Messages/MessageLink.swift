@@ -1,0 +1,229 @@
+// The socket of a message port: what waits to be sent, and who may use the descriptor. Knows bytes, not messages.
+//
+// One thread at a time has the turn to write: the one that sends, if nobody has it, else the loop as soon as there is room. Nobody
+// waits: writing never blocks, and a thread that finds the turn taken leaves its bytes in the queue.
+
+internal import Glibc
+
+final class MessageLink: @unchecked Sendable {
+    enum Turn { case nobody, sender, loop }
+
+    /// What was accepted of bytes to send.
+    enum Acceptance { case taken, full, closed }
+
+    private struct State {
+        /// Behind what is being written.
+        var queue: [UInt8] = []
+        /// How many bytes wait, those that are being written included.
+        var waiting = 0
+        var turn = Turn.nobody
+        /// No more is taken: it was finished or closed, or the peer cannot be written to.
+        var isRefusing = false
+        /// The peer is to be told that no more comes, once all is written; it was told.
+        var isFinishing = false
+        var isFinished = false
+        /// No more is read; the socket is closed once all is written.
+        var isReadingOver = false
+        /// The source is gone, and the descriptor is to be closed by whoever has the turn.
+        var isCancelled = false
+        /// Something was refused since there was room last.
+        var wasFull = false
+    }
+
+    private let descriptor: CInt
+    private let queueSize: Int
+    private let state = Locked(State())
+    /// Touched by the thread that has the turn.
+    private var writing: [UInt8] = []
+    private var offset = 0
+    /// Set before the source is in a loop; from then on only read.
+    private(set) var source: DescriptorSource!
+    private(set) var inbox: LoopSource!
+    private var hasRoom: LoopSource!
+
+    init(descriptor: CInt, queueSize: Int) {
+        self.descriptor = descriptor
+        self.queueSize = queueSize
+    }
+
+    /// Adds itself to the loop.
+    ///
+    /// - Parameters:
+    ///   - onReady: Called when there may be something to read.
+    ///   - onInbox: Called when something was read that is not handed over yet.
+    ///   - onRoom: Called when everything is written, after something was refused.
+    func start(
+        on loop: EventRunLoop, inMode mode: LoopMode, onReady: sending @escaping () -> Void,
+        onInbox: sending @escaping () -> Void, onRoom: sending @escaping () -> Void
+    ) throws(LoopError) {
+        // Kept by its loop; this keeps what the loop keeps, until it is closed.
+        source = DescriptorSource(
+            descriptor: descriptor, onCancel: { [self] _ in cancelled() }
+        ) { [self] _, events in
+            if takeTurnOfLoop() { write() }
+            if events != .writable { onReady() }
+        }
+        // The loop's thread tells its sources when it ends.
+        inbox = LoopSource(onCancel: { [weak self] _, _ in self?.close() }) { _ in onInbox() }
+        hasRoom = LoopSource { _ in onRoom() }
+        do throws(LoopError) {
+            guard loop.add(inbox, toMode: mode), loop.add(hasRoom, toMode: mode),
+                try loop.add(source, toMode: mode)
+            else { throw .stopped }
+        } catch {
+            close()
+            throw error
+        }
+    }
+
+    var isOpen: Bool { source.isValid }
+
+    // MARK: Sending
+
+    /// Takes bytes, and writes what the socket has room for.
+    func send(_ bytes: [UInt8]) -> Acceptance {
+        let (acceptance, hasTurn) = state.withLock { state -> (Acceptance, Bool) in
+            guard !state.isRefusing else { return (.closed, false) }
+            guard state.waiting == 0 || state.waiting + bytes.count <= queueSize else {
+                state.wasFull = true
+                return (.full, false)
+            }
+            state.queue += bytes
+            state.waiting += bytes.count
+            guard state.turn == .nobody else { return (.taken, false) }
+            state.turn = .sender
+            return (.taken, true)
+        }
+        if hasTurn { write() }
+        return acceptance
+    }
+
+    /// How many bytes wait to be written.
+    var waiting: Int { state.withLock { $0.waiting } }
+
+    /// Takes no more; what waits is written, then the peer is told that it was all.
+    func finish() {
+        state.withLock { state in
+            state.isRefusing = true
+            state.isFinishing = true
+            if state.turn == .nobody { shutDown(&state) }
+        }
+    }
+
+    /// The peer sends no more. What waits is written, then the socket is closed.
+    func endReading() {
+        let isIdle = state.withLock { state in
+            state.isRefusing = true
+            state.isReadingOver = true
+            setEvents(state)
+            return state.turn == .nobody
+        }
+        if isIdle { close() }
+    }
+
+    /// Drops what waits, and closes the socket as soon as nobody uses it.
+    func close() {
+        state.withLock { state in
+            state.isRefusing = true
+            state.queue = []
+            state.waiting = 0
+        }
+        source.invalidate()
+        inbox.invalidate()
+        hasRoom.invalidate()
+    }
+
+    /// No handler runs and none will.
+    private func cancelled() {
+        let isUnused = state.withLock { state in
+            state.isRefusing = true
+            state.isCancelled = true
+            return state.turn != .sender
+        }
+        if isUnused { Glibc.close(descriptor) }
+    }
+
+    // MARK: Writing
+
+    /// What the thread that has the turn is to do.
+    private enum Step { case write, closeDescriptor, close, nothing }
+
+    private func takeTurnOfLoop() -> Bool {
+        state.withLock { state in
+            guard state.turn == .loop else { return false }
+            state.turn = .sender
+            return true
+        }
+    }
+
+    /// Writes until all is written or the socket has no room. The caller has the turn, which this gives on.
+    private func write() {
+        while true {
+            switch state.withLock({ nextStep(&$0) }) {
+            case .nothing: return
+            case .closeDescriptor:
+                Glibc.close(descriptor)
+                return
+            case .close: return close()
+            case .write: if !writeSome() { return }
+            }
+        }
+    }
+
+    private func nextStep(_ state: inout State) -> Step {
+        if state.isCancelled { return .closeDescriptor }
+        if offset < writing.count { return .write }
+        (writing, offset) = (state.queue, 0)
+        state.queue = []
+        if !writing.isEmpty { return .write }
+        state.turn = .nobody
+        setEvents(state)
+        if state.isFinishing { shutDown(&state) }
+        if state.wasFull {
+            state.wasFull = false
+            hasRoom.signal()
+            hasRoom.wakeLoops()
+        }
+        return state.isReadingOver ? .close : .nothing
+    }
+
+    /// False when the turn is the loop's, because there is no room.
+    private func writeSome() -> Bool {
+        let sent = writing.withUnsafeBytes {
+            Glibc.send(
+                descriptor, $0.baseAddress! + offset, $0.count - offset,
+                CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL))
+        }
+        let error = errno
+        return state.withLock { state in
+            if sent >= 0 {
+                offset += sent
+                state.waiting = max(0, state.waiting - sent)
+            } else if error == EAGAIN {
+                if state.isCancelled { return true }
+                state.turn = .loop
+                setEvents(state)
+                return false
+            } else if error != EINTR {
+                // The peer reads no more. What it sent before can still be read.
+                state.isRefusing = true
+                (state.queue, state.waiting) = ([], 0)
+                (writing, offset) = ([], 0)
+            }
+            return true
+        }
+    }
+
+    /// What to wait for. With the lock, so that it changes together with what there is to do.
+    private func setEvents(_ state: borrowing State) {
+        var events: DescriptorEvents = state.isReadingOver ? [] : .readable
+        if state.turn == .loop { events.insert(.writable) }
+        if source.events != events { source.events = events }
+    }
+
+    private func shutDown(_ state: inout State) {
+        guard !state.isFinished, !state.isCancelled else { return }
+        state.isFinished = true
+        shutdown(descriptor, CInt(SHUT_WR))
+    }
+}
