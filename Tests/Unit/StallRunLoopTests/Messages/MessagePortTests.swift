@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import LoopConformance
 import StallModel
 import Synchronization
