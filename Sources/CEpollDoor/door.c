@@ -25,7 +25,7 @@ static void release(stall_door *door) {
     free(door);
 }
 
-// The thread is not expected to serve events any more: at its end, or because nobody watches it.
+// The thread is not expected to serve events any more: at its end, or because no watcher is left.
 static void leave_thread(void *context) {
     stall_door *door = context;
     if (door_of_thread == door) door_of_thread = NULL;
@@ -47,7 +47,8 @@ static stall_door *make_door(uint64_t calls) {
     return door;
 }
 
-// Only its thread adds a watcher, and only while another one is left: what nobody watched may be another loop by now.
+// Only its thread adds a watcher, and only while another one is left: a loop without a watcher may be another one by
+// now.
 static bool add_watcher(stall_door *door) {
     uint32_t count = __atomic_load_n(&door->watchers, __ATOMIC_ACQUIRE);
     while (count > 0) {

@@ -1,5 +1,5 @@
-// What an app without the trait NIO gets: a package's module can be imported whether its trait is on or not, and "has no
-// member" would not name what is missing.
+// The module of an app without the trait NIO: a package's module can be imported whether its trait is on or not, and
+// "has no member" would not name what is missing.
 
 #if !NIO
 public import StallAgent

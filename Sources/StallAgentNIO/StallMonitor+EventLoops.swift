@@ -65,12 +65,12 @@ extension StallMonitor {
             check(waits, of: loop, on: ThreadID(rawValue: stall_gettid()), after: .milliseconds(50))
             { [self] in log("\(name) does not wait through libc: it is polled instead") }
         }
-        // What the caller does next belongs to the loop.
+        // The caller's next work belongs to the loop.
         if loop.inEventLoop { watch() } else { loop.execute(watch) }
     }
 
-    /// Polls the loop if the agent has seen it wait without having observed that. As long as it was only busy, it is not
-    /// known which it is.
+    /// Polls the loop if the agent has seen it wait without having observed that. As long as it was only busy, it is
+    /// not known which it is.
     private func check(
         _ waits: WatchedWaits, of loop: any EventLoop, on thread: ThreadID, after delay: TimeAmount,
         log: @escaping @Sendable () -> Void

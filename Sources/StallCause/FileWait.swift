@@ -1,9 +1,10 @@
-// What a blocked thread waits for in a call on a file, a path or a descriptor. Pure, like the rest of the decision.
+// The cause of a blocked thread's wait in a call on a file, a path or a descriptor. Pure, like the rest of the
+// decision.
 //
-// A file system sleeps uninterruptibly (state D) for its disk, and so do most network file systems; FUSE and some others
-// sleep interruptibly in functions of their own. A thread in state S anywhere else waits for somebody: a terminal, the
-// other end of a FIFO, the owner of a lease. `stat` types that can be opened, and lock types of /proc/locks, each have a
-// rule here.
+// A file system sleeps uninterruptibly (state D) for its disk, and so do most network file systems; FUSE and some
+// others sleep interruptibly in functions of their own. A thread in state S anywhere else waits for another party: a
+// terminal, the other end of a FIFO, the owner of a lease. `stat` types that can be opened, and lock types of
+// /proc/locks, each have a rule here.
 
 internal import StallModel
 
@@ -72,7 +73,8 @@ func byClose(_ wait: Wait) -> SampleFinding {
     guard wait.isForSomebody else { return disk(wait.waitChannel.isEmpty ? 0.5 : 0.95) }
     // A socket that lingers until its peer has everything.
     let sockets = ["wait_woken", "tcp", "inet", "sk_"]
-    return sockets.contains(where: wait.waitChannel.contains) ? found(.network, 0.8) : found(.ipc, 0.6)
+    let isSocket = sockets.contains(where: wait.waitChannel.contains)
+    return isSocket ? found(.network, 0.8) : found(.ipc, 0.6)
 }
 
 /// Any operation of an io_uring: all waits for completions look alike, but those that wait for a descriptor are listed.

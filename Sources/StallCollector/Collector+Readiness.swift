@@ -2,7 +2,7 @@
 
 internal import Synchronization
 
-/// What is known of the store, and since when.
+/// The known state of the store, and since when.
 struct Readiness: Sendable {
     /// The last answer of the writer: what is wrong, or nil. Not ready before the first.
     var fault: String? = "not looked at yet"
@@ -12,7 +12,7 @@ struct Readiness: Sendable {
 }
 
 extension Collector {
-    /// How long the writer may take: whoever asks wants an answer within five seconds.
+    /// The time that the writer may take: a prober wants an answer within five seconds.
     private static var patience: Double { 4 }
 
     /// Why a batch would not be committed now; nil if it would be. The writer is asked at most once a second, and one

@@ -11,7 +11,7 @@ struct LineReader {
         case tooLong
     }
 
-    /// What is read of a line that is too long, in search of its end.
+    /// The bytes read at a time of a line that is too long, in search of its end.
     private static let longestSkip = 1 << 30
 
     /// Nil where all that there is to read is in the buffer.

@@ -1,4 +1,4 @@
-// What an app without the trait Metrics gets: an error that names it.
+// The module of an app without the trait Metrics: an error that names it.
 
 #if !Metrics
 public import StallAgent

@@ -19,7 +19,7 @@ package struct ReportSelection: Hashable, Sendable {
 package protocol QueryableStore {
     /// Names the store in messages; its rules file is looked up beside it.
     var path: String { get }
-    /// Which kind of program writes it.
+    /// The kind of program that writes it.
     var role: StoreRole { get }
 
     /// Totals of the selected stalls, by group.

@@ -1,4 +1,4 @@
-// What an app without the trait Tracing gets: an error that names it.
+// The module of an app without the trait Tracing: an error that names it.
 
 #if !Tracing
 @available(

@@ -13,13 +13,13 @@
 /// one.
 typedef struct stall_door stall_door;
 
-/// Which calls a loop may wait by.
+/// The calls that a loop may wait by.
 #define STALL_DOOR_ANY 0
 /// epoll_wait and its siblings: any other wait is work from the first one on.
 #define STALL_DOOR_EPOLL 1
 
-/// The calling thread's door, for one more watcher: a thread has one, whoever watches it. It is made if there is none, or
-/// if the last watcher has closed it. NULL without memory. Close it with `stall_door_close`.
+/// The calling thread's door, for one more watcher: a thread has one for all its watchers. It is made if there is none,
+/// or if the last watcher has closed it. NULL without memory. Close it with `stall_door_close`.
 ///
 /// It publishes the waits of the thread's loop to its beacon. The loop is identified by its first wait: by the epoll
 /// descriptor, or by the call site and the descriptors it waits for. Any other wait of the thread counts as the loop's

@@ -212,7 +212,7 @@ struct StoreConnection {
         makePrivate(directory)
     }
 
-    /// Whatever the app's umask is.
+    /// With mode 0700 under any umask of the app.
     private func makePrivate(_ directory: String) {
         if mkdir(directory, 0o700) == 0 { chmod(directory, 0o700) }
     }

@@ -1,5 +1,5 @@
-// What inotify says of a directory. The bytes come out of a descriptor that the app may have closed, and its number may be
-// another file's by now: each length is checked before anything is taken by it.
+// The events that inotify reports of a directory. The bytes come out of a descriptor that the app may have closed, and
+// its number may be another file's by now: each length is checked before anything is taken by it.
 
 /// The events of one read.
 struct DirectoryChanges: Equatable {

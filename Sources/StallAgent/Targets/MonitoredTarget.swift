@@ -15,7 +15,8 @@ protocol MonitoredTarget: Sendable {
     func isStarved() -> Bool
     /// The waits for a CPU of all threads that may take the work; nil if only those of `findThread`'s matter.
     func groupDelay() -> GroupDelay?
-    /// What the thread of `findThread` had used, and waited for a CPU, when it took over the work; nil if unknown.
+    /// The time that the thread of `findThread` had used, and waited for a CPU, when it took over the work; nil if
+    /// unknown.
     func countersAtStart() -> (cpuTime: Duration, runDelay: Duration)?
     /// Visits the threads that share the work; none if it is one thread's.
     func forEachMember(_ body: (RegisteredThread) -> Void)
@@ -59,8 +60,8 @@ final class ThreadTarget: MonitoredTarget {
     private let name: @Sendable (UInt32) -> String?
     /// Where the thread stores its current task; 0 if unknown.
     private let taskWord = Atomic<UInt64>(0)
-    /// Whether the thread waits although the beacon has this word, because no wait of it was observed so far; nil if that
-    /// cannot be read.
+    /// Whether the thread waits although the beacon has this word, because no wait of it was observed so far; nil if
+    /// that cannot be read.
     private let isWaitingUnseen: (@Sendable (UInt64) -> Bool?)?
     private let hasWaitedUnseen = Atomic<Bool>(false)
 

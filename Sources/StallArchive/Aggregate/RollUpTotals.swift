@@ -92,7 +92,7 @@ struct RollUpTotals: Hashable {
         count <= 0 || cpu_ns >= 0 && product(min_ns) <= total_ns && total_ns <= product(max_ns)
     }
 
-    /// What as many reports as there are last, each so long.
+    /// The total of as many reports as there are, each so long.
     private func product(_ duration_ns: Int64) -> Int64 {
         let (sum, overflow) = max(0, duration_ns).multipliedReportingOverflow(by: count)
         return overflow ? .max : sum

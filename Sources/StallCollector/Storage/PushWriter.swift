@@ -38,7 +38,7 @@ final class PushWriter<Storage: PushStorage>: Sendable {
         return await thread.answer { try? storage.storage.position(of: store) } ?? nil
     }
 
-    /// What a batch would run into now; nil where it would be committed. Waits its turn.
+    /// The obstacle that a batch would meet now; nil where it would be committed. Waits its turn.
     func probe() async -> String? {
         let storage = storage
         let answer = await thread.answer { () -> String? in

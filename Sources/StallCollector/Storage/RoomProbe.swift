@@ -2,7 +2,7 @@
 
 internal import Glibc
 
-/// What the disk says to a small write.
+/// Tries a small write to the disk.
 struct RoomProbe: Error, CustomStringConvertible {
     var description: String
 

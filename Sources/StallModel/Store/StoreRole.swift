@@ -1,4 +1,4 @@
-/// Which kind of program writes a store. The raw value is the file's SQLite application id; never change one.
+/// The kind of program that writes a store. The raw value is the file's SQLite application id; never change one.
 package enum StoreRole: Int32, Hashable, Sendable {
     /// Written by the agents of one or more processes ("STL1").
     case agent = 0x5354_4c31

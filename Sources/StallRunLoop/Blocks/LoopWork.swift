@@ -25,7 +25,7 @@ public final class LoopWork: @unchecked Sendable {
     @discardableResult
     public func cancel() -> Bool { take() != nil }
 
-    /// Runs it, if nobody was faster.
+    /// Runs it, if no other thread was faster.
     func run() { take()?() }
 
     private func take() -> (() -> Void)? { body.withLock { $0.take() } }

@@ -38,8 +38,9 @@ public final class DescriptorSource: @unchecked Sendable {
     /// The watched descriptor.
     public let descriptor: CInt
 
-    /// What the handler waits for. Set it to nothing to pause: the end of a stream and errors are reported all the same. A
-    /// loop that sleeps notices a change at once; one event that it was woken for already may still come.
+    /// The events that the handler waits for. Set it to nothing to pause: the end of a stream and errors are reported
+    /// all the same. A loop that sleeps notices a change at once; one event that it was woken for already may still
+    /// come.
     public var events: DescriptorEvents {
         get { DescriptorEvents(rawValue: wanted.load(ordering: .acquiring)) }
         set {
@@ -54,7 +55,8 @@ public final class DescriptorSource: @unchecked Sendable {
     @exclusivity(unchecked) private var handler: ((DescriptorSource, DescriptorEvents) -> Void)?
     /// Called once, when the source is invalid and no handler runs; nil from then on. Guarded like `handler`.
     @exclusivity(unchecked) private var onCancel: (@Sendable (CInt) -> Void)?
-    /// How many calls of the handler run: more than one when runs are nested. Guarded like `handler`; not kept without an
+    /// How many calls of the handler run: more than one when runs are nested. Guarded like `handler`; not kept without
+    /// an
     /// `onCancel`.
     @exclusivity(unchecked) private var callCount = 0
     private let tellsCancel: Bool
@@ -64,7 +66,8 @@ public final class DescriptorSource: @unchecked Sendable {
     /// Where it is, one place a mode.
     let places = Locked(ItemPlaces())
 
-    /// Makes a source; add it with ``EventRunLoop/add(_:toMode:)-(DescriptorSource,_)``. Its descriptor is the caller's to close.
+    /// Makes a source; add it with ``EventRunLoop/add(_:toMode:)-(DescriptorSource,_)``. Its descriptor is the caller's
+    /// to close.
     public init(
         descriptor: CInt, events: DescriptorEvents = .readable,
         handler: sending @escaping (DescriptorSource, DescriptorEvents) -> Void
@@ -81,7 +84,8 @@ public final class DescriptorSource: @unchecked Sendable {
     /// - Parameters:
     ///   - descriptor: A number that is open.
     ///   - events: What the handler waits for.
-    ///   - onCancel: Called once, with the descriptor, when it can be closed: the source was invalidated or let go of, and its
+    ///   - onCancel: Called once, with the descriptor, when it can be closed: the source was invalidated or let go of,
+    /// and its
     ///     handler does not run. On the thread that did it, or on the loop's if the handler was running there.
     ///   - handler: Gets what the descriptor is ready for.
     public init(
@@ -130,7 +134,7 @@ public final class DescriptorSource: @unchecked Sendable {
         cancel?(descriptor)
     }
 
-    /// What is to be called now, with the lock of `places`.
+    /// The call that is due now, with the lock of `places`.
     private func takeCancel() -> (@Sendable (CInt) -> Void)? {
         handler == nil && callCount == 0 ? onCancel.take() : nil
     }

@@ -3,7 +3,7 @@
 internal import CLinux
 internal import Glibc
 
-/// What happened to a watched file, or to a file of a watched directory.
+/// The changes of a watched file, or to a file of a watched directory.
 public struct FileEvents: OptionSet, Hashable, Sendable {
     /// The bits.
     public let rawValue: UInt32
@@ -21,7 +21,8 @@ public struct FileEvents: OptionSet, Hashable, Sendable {
     public static let modified = FileEvents(rawValue: 8)
     /// The owner, the permissions, the times or the number of links of a file changed.
     public static let attributes = FileEvents(rawValue: 16)
-    /// The watched file or directory itself was deleted, moved or unmounted. Always reported, once; nothing comes after it.
+    /// The watched file or directory itself was deleted, moved or unmounted. Always reported, once; nothing comes after
+    /// it.
     public static let gone = FileEvents(rawValue: 32)
     /// The kernel has dropped events, because too many came at once: look at the whole directory. Always reported.
     public static let lost = FileEvents(rawValue: 64)
@@ -40,7 +41,7 @@ public struct FileEvents: OptionSet, Hashable, Sendable {
 ///
 /// **Thread safety:** any thread may invalidate; the handler runs on the loop's thread.
 public final class FileSource: Sendable {
-    /// What is watched.
+    /// The watched file or directory.
     public let path: String
     let source: DescriptorSource
 
@@ -50,7 +51,8 @@ public final class FileSource: Sendable {
     ///   - path: A file or directory that exists.
     ///   - events: What to call the handler for.
     ///   - handler: Gets what happened, and the name of the file in a watched directory.
-    /// - Throws: ``LoopError/system(call:errno:)``: `ENOENT` or `EACCES` for the path, `EMFILE` without descriptors or when the user has
+    /// - Throws: ``LoopError/system(call:errno:)``: `ENOENT` or `EACCES` for the path, `EMFILE` without descriptors or
+    /// when the user has
     ///   as many watches as the kernel allows (`ENOSPC`).
     public init(
         path: String, events: FileEvents = .changes,
@@ -61,7 +63,7 @@ public final class FileSource: Sendable {
         guard number >= 0 else { throw .system(call: String(cString: call), errno: errno) }
         self.path = path
         source = DescriptorSource(descriptor: number, onCancel: { close($0) }) { source, _ in
-            // What came up to now, in one piece; the rest has its turn in a later iteration.
+            // The events up to now, in one piece; the rest has its turn in a later iteration.
             withUnsafeTemporaryAllocation(byteCount: 4_096, alignment: 8) { buffer in
                 let memory = buffer.baseAddress!
                 let size = stall_watch_read(source.descriptor, memory, buffer.count)

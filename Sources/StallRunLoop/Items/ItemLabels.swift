@@ -1,5 +1,5 @@
-// Names that an app gives to its items, for the dump. Kept apart from the items: few have one, and a timer has no room to
-// spare.
+// Names that an app gives to its items, for the dump. Kept apart from the items: few have one, and a timer has no room
+// to spare.
 
 internal import Synchronization
 
@@ -16,7 +16,7 @@ enum ItemLabels {
 }
 
 extension LoopTimer {
-    /// What the loop's dump calls it, beside when it is due; nil unless set. Any thread may set it.
+    /// Its name in the loop's dump, beside when it is due; nil unless set. Any thread may set it.
     public var label: String? {
         get { isLabelled.load(ordering: .acquiring) ? ItemLabels.label(of: self) : nil }
         set {
@@ -27,7 +27,7 @@ extension LoopTimer {
 }
 
 extension LoopSource {
-    /// What the loop's dump calls it; nil unless set. Any thread may set it.
+    /// Its name in the loop's dump; nil unless set. Any thread may set it.
     public var label: String? {
         get { isLabelled.load(ordering: .acquiring) ? ItemLabels.label(of: self) : nil }
         set {
@@ -38,7 +38,7 @@ extension LoopSource {
 }
 
 extension LoopObserver {
-    /// What the loop's dump calls it; nil unless set. Any thread may set it.
+    /// Its name in the loop's dump; nil unless set. Any thread may set it.
     public var label: String? {
         get { isLabelled.load(ordering: .acquiring) ? ItemLabels.label(of: self) : nil }
         set {
@@ -49,7 +49,7 @@ extension LoopObserver {
 }
 
 extension DescriptorSource {
-    /// What the loop's dump calls it; nil unless set. Any thread may set it.
+    /// Its name in the loop's dump; nil unless set. Any thread may set it.
     public var label: String? {
         get { isLabelled.load(ordering: .acquiring) ? ItemLabels.label(of: self) : nil }
         set {

@@ -70,7 +70,7 @@ final class ModeItems {
     /// How many descriptors the mode has lost so far. Any thread.
     @inline(__always) var removals: Int { poller?.removals.load(ordering: .relaxed) ?? 0 }
 
-    /// What an event of the epoll set means in strict delivery; nil for nothing.
+    /// The meaning of an event of the epoll set in strict delivery; nil for nothing.
     @inline(__always) func event(_ ready: stall_ready) -> LoopEvent? { poller?.event(ready) }
 
     /// The source in a slot waits for other events now.

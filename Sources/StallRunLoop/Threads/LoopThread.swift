@@ -28,7 +28,8 @@ public final class LoopThread: Sendable {
     /// Starts the thread.
     ///
     /// - Parameter name: What debuggers and `top -H` show; cut to 15 bytes, which is all that Linux keeps.
-    /// - Throws: ``LoopError/system(call:errno:)`` when the system has no thread to give, or no descriptors for its loop.
+    /// - Throws: ``LoopError/system(call:errno:)`` when the system has no thread to give, or no descriptors for its
+    /// loop.
     public convenience init(name: String = "loop") throws(LoopError) {
         try self.init(ThreadBody(name: name, nice: nil), stackSize: nil)
     }
@@ -39,8 +40,10 @@ public final class LoopThread: Sendable {
     ///   - name: What debuggers and `top -H` show; cut to 15 bytes, which is all that Linux keeps.
     ///   - stackSize: In bytes, rounded up to whole pages; nil for the system's default, mostly 8 MB.
     ///   - nice: The thread's nice value, from -20 (first) to 19 (last); nil for that of the calling thread.
-    /// - Throws: ``LoopError/system(call:errno:)``: `EINVAL` from `pthread_attr_setstacksize` for a stack that is too small, `EACCES`
-    ///   from `setpriority` for a nice value below the caller's without the right to it; and what ``init(name:)`` throws.
+    /// - Throws: ``LoopError/system(call:errno:)``: `EINVAL` from `pthread_attr_setstacksize` for a stack that is too
+    /// small, `EACCES`
+    ///   from `setpriority` for a nice value below the caller's without the right to it; and what ``init(name:)``
+    /// throws.
     public convenience init(name: String = "loop", stackSize: Int?, nice: Int? = nil)
         throws(LoopError)
     {
@@ -110,9 +113,10 @@ public final class LoopThread: Sendable {
     }
 
     /// Takes no more tasks, runs those that were submitted, ends the thread and waits for that. On the thread itself it
-    /// cannot wait: it returns at once, and the thread ends after the task that called it. The same on the thread of another
-    /// `LoopThread` that this one waits for, directly or through others. In a forked child, which does not have the thread,
-    /// it does nothing.
+    /// cannot wait: it returns at once, and the thread ends after the task that called it. The same on the thread of
+    /// another
+    /// `LoopThread` that this one waits for, directly or through others. In a forked child, which does not have the
+    /// thread, it does nothing.
     public func stop() {
         guard forkGeneration == stall_fork_generation() || loop.isCurrent else { return }
         let before = gate.bitwiseOr(Self.isStopping, ordering: .acquiringAndReleasing).oldValue
@@ -132,7 +136,7 @@ private struct WaitForThread {
     /// By the number of the loop whose thread waits: the loop whose thread it waits for.
     private static let waits = Locked<[UInt64: UInt64]>([:])
 
-    /// 0 for a thread that has no loop, which nobody waits for here.
+    /// 0 for a thread that has no loop, which is not waited for here.
     private let waiting: UInt64
 
     /// Nil when the thread of `loop` waits for the calling one.

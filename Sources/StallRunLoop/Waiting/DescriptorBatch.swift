@@ -6,7 +6,7 @@ internal import CLinux
 struct DescriptorBatch {
     static let capacity = 256
 
-    /// What the kernel has reported.
+    /// The events that the kernel has reported.
     let reported: UnsafeMutablePointer<stall_ready>
     /// The same, an event for each source.
     let ready: UnsafeMutablePointer<stall_ready>

@@ -18,7 +18,7 @@ final class Poller {
         var source: DescriptorSource?
         /// Tells a late event for an earlier user of this slot from one for this user.
         var generation: UInt32
-        /// What the set has for it.
+        /// The events that the set has for it.
         var watch = Watch.none
         /// The next source of the same descriptor.
         var next: Int?
@@ -246,7 +246,7 @@ final class Poller {
         return nil
     }
 
-    /// What to ask of a substitute: readable if the source waits for anything that a file is ready for.
+    /// The events to ask of a substitute: readable if the source waits for anything that a file is ready for.
     private func readiness(_ source: DescriptorSource) -> DescriptorEvents {
         source.events.isDisjoint(with: Self.fileEvents) ? [] : .readable
     }
@@ -327,7 +327,7 @@ final class Poller {
     /// As if it had never watched it, without touching the set, which a forked child shares with its parent.
     func forgetMainQueue() { watchesMainQueue = false }
 
-    /// What an event means now; a source that was removed since it was chosen means nothing.
+    /// The meaning of an event now; a source that was removed since it was chosen means nothing.
     func resolve(_ ready: stall_ready) -> Event {
         switch ready.token {
         case Self.wakeToken: return .nothing
@@ -385,7 +385,7 @@ final class Poller {
         }
     }
 
-    /// What an event of the set means in strict delivery. Several sources of one descriptor take turns.
+    /// The meaning of an event of the set in strict delivery. Several sources of one descriptor take turns.
     @inline(__always) func event(_ ready: stall_ready) -> LoopEvent? {
         if ready.token == Self.mainQueueToken { return .mainQueue }
         if ready.token == Self.wakeToken { return nil }

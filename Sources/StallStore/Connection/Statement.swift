@@ -143,7 +143,7 @@ package final class Statement {
         }
         return number
     }
-    /// What SQLite calls a column, for messages.
+    /// SQLite's name of a column, for messages.
     package func name(of column: CInt) -> String {
         sqlite3_column_name(handle, column).map { String(cString: $0) } ?? "a number"
     }

@@ -10,7 +10,7 @@ package enum ValueLimits {
     /// The end of year 9999.
     package static let time_us: Int64 = 253_402_300_799_999_999
     package static let count: Int64 = 1_000_000_000_000
-    /// What readers take, 73,000 years before and after 1970: the difference of two times stays in range.
+    /// The times that readers take, 73,000 years before and after 1970: the difference of two times stays in range.
     package static let readableTimes: ClosedRange<Int64> = -(1 << 61)...(1 << 61)
     /// The days of those times.
     package static let readableDays: ClosedRange<Int64> =
