@@ -63,9 +63,8 @@ import Testing
         /// Another test may have got the number.
         var isSocketOpen: Bool { Self.file(sockets.own) == file }
         private lazy var file = Self.file(sockets.own)
-        private static func file(_ number: CInt) -> ino_t? {
-            var status = stat()
-            return fstat(number, &status) == 0 ? status.st_ino : nil
+        private static func file(_ number: CInt) -> String? {
+            try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(number)")
         }
     }
 
