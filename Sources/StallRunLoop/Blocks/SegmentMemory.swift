@@ -8,6 +8,8 @@ struct SegmentMemory {
     static let pieceSize = 8_192
     /// How many free pieces stay for later use: a megabyte.
     static let mostSpares = 128
+    /// So much at once is a flood: a million blocks that waited.
+    static let floodSize = 1 << 25
     /// Most loops never need a second region.
     private static let (piecesInFirst, piecesPerRegion) = (4, 64)
 
@@ -40,7 +42,9 @@ struct SegmentMemory {
     private var spares: [UInt] = []
 
     /// How many bytes it has of the kernel.
-    var size: Int { regions.reduce(0) { $0 + $1.size } }
+    private(set) var size = 0
+    /// The most that it had since the last flood.
+    private var mostSize = 0
 
     mutating func take() -> Piece {
         if let address = spares.popLast() {
@@ -54,18 +58,22 @@ struct SegmentMemory {
         return Piece(address: regions[index].next, isNew: true)
     }
 
-    /// Takes a piece back. What is more than the spares goes to the kernel, region by region.
-    mutating func giveBack(_ address: UInt) {
+    /// Takes a piece back. What is more than the spares goes to the kernel, region by region. True when with that a flood is over.
+    mutating func giveBack(_ address: UInt) -> Bool {
         spares.append(address)
         let index = index(of: address)
         regions[index].inUse -= 1
         let region = regions[index]
         guard spares.count > Self.mostSpares, region.inUse == 0, region.first != newest else {
-            return
+            return false
         }
         spares.removeAll { region.first <= $0 && $0 < region.end }
         regions.remove(at: index)
         munmap(region.mapping, region.size)
+        size -= region.size
+        guard mostSize >= Self.floodSize, size < Self.floodSize / 8 else { return false }
+        mostSize = size
+        return true
     }
 
     mutating func unmapAll() {
@@ -86,6 +94,8 @@ struct SegmentMemory {
         let index = regions.firstIndex { $0.first > newest } ?? regions.count
         let region = Region(mapping: mapping, size: size, first: newest, next: newest)
         regions.insert(region, at: index)
+        self.size += size
+        mostSize = max(mostSize, self.size)
     }
 
     /// The region of a piece.
