@@ -169,7 +169,8 @@ public final class LoopTimer: @unchecked Sendable {
     }
 
     private func clamped(_ tolerance: Duration) -> UInt64 {
-        let wanted = UInt64(max(0, tolerance.nanoseconds))
+        guard tolerance > .zero else { return 0 }
+        let wanted = UInt64(tolerance.nanoseconds)
         return repeats ? min(wanted, intervalNanoseconds / 2) : wanted
     }
 }

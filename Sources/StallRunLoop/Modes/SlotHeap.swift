@@ -161,14 +161,28 @@ struct SlotHeap: ~Copyable {
         while true {
             let child = 4 * position + 1
             guard child < count else { break }
-            var least = child
-            for other in child + 1..<max(child + 1, min(child + 4, count))
-            where entries[Int(other)] < entries[Int(least)] { least = other }
+            let least = child + 3 < count ? leastOfFour(from: child) : leastOfLast(from: child)
             guard entries[Int(least)] < entry else { break }
             store(entries[Int(least)], at: position)
             position = least
         }
         store(entry, at: position)
+    }
+
+    /// Compared in pairs, so that the processor does not wait for one comparison to begin the next.
+    @inline(__always) private func leastOfFour(from child: UInt32) -> UInt32 {
+        let four = entries + Int(child)
+        let left: UInt32 = four[1] < four[0] ? 1 : 0
+        let right: UInt32 = four[3] < four[2] ? 3 : 2
+        return child + (four[Int(right)] < four[Int(left)] ? right : left)
+    }
+
+    /// The least of the last entries, which are fewer than four.
+    @inline(__always) private func leastOfLast(from child: UInt32) -> UInt32 {
+        var least = child
+        for other in child + 1..<max(child + 1, count)
+        where entries[Int(other)] < entries[Int(least)] { least = other }
+        return least
     }
 
     @inline(__always) private mutating func store(_ entry: Entry, at position: UInt32) {
