@@ -108,6 +108,15 @@ public final class DescriptorSource: @unchecked Sendable {
     /// False once it was invalidated.
     public var isValid: Bool { validity.load(ordering: .acquiring) }
 
+    /// For a dump.
+    var dumpedHandler: DumpedHandler? {
+        places.withLock { _ in
+            // A generic function, as `map` is, would put a thunk around it.
+            guard let handler else { return nil }
+            return DumpedHandler(handler)
+        }
+    }
+
     /// Calls the handler; false when the source is invalid. Without a lock.
     @inline(__always) func serve(
         _ events: DescriptorEvents, _ callOut: (() -> Void) -> Void

@@ -90,6 +90,15 @@ public final class LoopSource: @unchecked Sendable {
         return true
     }
 
+    /// For a dump.
+    var dumpedHandler: DumpedHandler? {
+        places.withLock { _ in
+            // A generic function, as `map` is, would put a thunk around it.
+            guard let handler else { return nil }
+            return DumpedHandler(handler)
+        }
+    }
+
     /// Tells that it was added to a mode. Without a lock.
     func wasScheduled(in loop: EventRunLoop, _ mode: LoopMode) {
         places.withLock { _ in onSchedule }?(loop, mode)

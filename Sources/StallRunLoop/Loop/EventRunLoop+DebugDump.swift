@@ -6,9 +6,19 @@ internal import StallModel
 extension EventRunLoop: CustomDebugStringConvertible {
     /// A readable dump of the loop, a line an item: what it does, its modes with their sources, descriptors, observers,
     /// timers, waiting blocks and idle work, and when it would wake. Any thread may ask; the loop keeps running.
+    ///
+    /// An item without a label is called by the function of its handler, if its symbol is in the program's files. They are read
+    /// for each dump, which is for people and tests.
     public var debugDescription: String {
+        var names = DumpedNames()
         lock.lock()
-        defer { lock.unlock() }
+        let text = dumpText(&names)
+        lock.unlock()
+        return names.put(into: text)
+    }
+
+    /// With the loop's lock held.
+    private func dumpText(_ names: inout DumpedNames) -> String {
         var blocks = blocks.countByMode()
         let now = stall_monotonic_ns()
         var lines = [
@@ -23,10 +33,10 @@ extension EventRunLoop: CustomDebugStringConvertible {
         ]
         if drainDepth > 0 { lines.append("blocks are being run; those are not counted as waiting") }
         let modes = Array(modes)
-        let names = modes.map(\.mode.rawValue)
-        for items in sortedPlaces(modes.count, by: { names[$0] < names[$1] }).map({ modes[$0] }) {
+        let titles = modes.map(\.mode.rawValue)
+        for items in sortedPlaces(modes.count, by: { titles[$0] < titles[$1] }).map({ modes[$0] }) {
             lines.append(title(of: items))
-            lines += items.dumpLines(now: now).map { "  " + $0 }
+            lines += items.dumpLines(now: now, &names).map { "  " + $0 }
             if let count = blocks.removeValue(forKey: items.mode) {
                 lines.append("  blocks: \(count) waiting")
             }
@@ -65,28 +75,51 @@ extension EventRunLoop: CustomDebugStringConvertible {
     }
 }
 
-/// The label of an item, as the dump shows it.
-private func named(_ label: String?) -> String { label.map { " \($0)" } ?? "" }
+/// What the dump calls items: their labels, or the functions of their handlers, which are looked up without the lock.
+private struct DumpedNames {
+    private static let mark: Character = "\0"
+    private var handlers: [DumpedHandler] = []
+
+    /// The label of an item, or the place where the name of its handler comes.
+    mutating func name(_ label: String?, _ handler: DumpedHandler?) -> String {
+        if let label { return " \(label)" }
+        guard let handler else { return "" }
+        handlers.append(handler)
+        return String(Self.mark)
+    }
+
+    func put(into text: String) -> String {
+        var rest = handlers[...]
+        return text.reduce(into: "") { result, character in
+            if character != Self.mark || rest.isEmpty { return result.append(character) }
+            if let name = rest.removeFirst().name { result += " (\(name))" }
+        }
+    }
+}
 
 extension ModeItems {
     /// The items of the mode, at most ten timers, the earliest first. With the loop's lock held.
-    fileprivate func dumpLines(now: UInt64) -> [String] {
+    fileprivate func dumpLines(now: UInt64, _ names: inout DumpedNames) -> [String] {
         var lines = sources.map {
-            "source\(named($0.label)), order \($0.order)\($0.isSignalled ? ", signalled" : "")"
+            "source\(names.name($0.label, $0.dumpedHandler)), order \($0.order)"
+                + ($0.isSignalled ? ", signalled" : "")
         }
-        lines += descriptors.map { "descriptor \($0.descriptor)\(named($0.label)), \($0.events)" }
+        lines += descriptors.map {
+            "descriptor \($0.descriptor)\(names.name($0.label, $0.dumpedHandler)), \($0.events)"
+        }
         lines += observers.map {
-            "observer\(named($0.label)), order \($0.order), \($0.activities)\($0.repeats ? "" : ", once")"
+            "observer\(names.name($0.label, $0.dumpedHandler)), order \($0.order), \($0.activities)\($0.repeats ? "" : ", once")"
                 + ($0.isValid ? "" : ", invalid")
         }
         let earliest = timers.pointee.due(at: .max)
         lines += earliest.prefix(10).map {
-            "timer\(named($0.label)), due in \(Text.duration(from: now, to: $0.deadline))\($0.dumpDetails)"
+            "timer\(names.name($0.label, $0.dumpedHandler)), due in \(Text.duration(from: now, to: $0.deadline))\($0.dumpDetails)"
         }
         if earliest.count > 10 { lines.append("and \(earliest.count - 10) more timers") }
         timers.pointee.forEach { timer in
             if timer.isFiring {
-                lines.append("timer\(named(timer.label)), firing\(timer.dumpDetails)")
+                let name = names.name(timer.label, timer.dumpedHandler)
+                lines.append("timer\(name), firing\(timer.dumpDetails)")
             }
         }
         if let first = earliest.first {

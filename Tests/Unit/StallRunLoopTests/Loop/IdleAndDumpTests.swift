@@ -143,7 +143,7 @@ import Testing
             ] { #expect(dump.contains(text), "\(text)") }
             timer.label = nil
             #expect(timer.label == nil && source.label == "inbox")
-            #expect(loop.debugDescription.contains("timer, due in "))
+            #expect(loop.debugDescription.contains("timer (closure #1 in "))
         }
     }
 
@@ -157,11 +157,64 @@ import Testing
         }
     }
 
-    /// Descriptors, the thread and fractions of seconds differ from run to run.
+    /// Stands for a class of an app.
+    final class Clock: Sendable {
+        func start(_ loop: EventRunLoop) {
+            var ticks = 0
+            loop.schedule(every: .seconds(1_000), inMode: "m") { _ in ticks += 1 }
+            loop.perform(after: .seconds(2_000), inMode: "m") { [self] in tick() }
+            loop.add(LoopTimer(after: .seconds(3_000)) { _ in }, toMode: "m")
+        }
+        func watch(_ loop: EventRunLoop, _ number: CInt) throws {
+            loop.add(LoopSource { [self] _ in tick() }, toMode: "m")
+            loop.add(LoopObserver(activities: .exit) { _, _ in }, toMode: "m")
+            try loop.add(DescriptorSource(descriptor: number) { _, _ in }, toMode: "m")
+        }
+        func tick() {}
+    }
+
+    @Test func `the dump calls items without a label by the functions of their handlers`() throws {
+        try onFreshThreadThrowing {
+            let (loop, clock) = (EventRunLoop.current, Clock())
+            let number = stall_eventfd_create()
+            defer { stall_descriptor_close(number) }
+            clock.start(loop)
+            try clock.watch(loop, number)
+            let dump = loop.debugDescription
+            for text in [
+                "timer (closure #1 in IdleAndDumpTests.Clock.start(_:)), due in 999",
+                "timer (closure #2 in IdleAndDumpTests.Clock.start(_:)), due in 1999",
+                "timer (closure #3 in IdleAndDumpTests.Clock.start(_:)), due in 2999",
+                "source (closure #1 in IdleAndDumpTests.Clock.watch(_:_:)), order 0",
+                "observer (closure #2 in IdleAndDumpTests.Clock.watch(_:_:)), order 0, exit",
+                "descriptor \(number) (closure #3 in IdleAndDumpTests.Clock.watch(_:_:)), readable",
+            ] { #expect(dump.contains(text), "\(text) in \(dump)") }
+        }
+    }
+
+    @Test func `the dump asks for names without the lock, and keeps no handler`() {
+        onFreshThread {
+            let loop = EventRunLoop.current
+            let census = Probe.Census()
+            do {
+                let probe = Probe(loop, census)
+                let timer = LoopTimer(after: .seconds(1)) { _ in _ = probe }
+                loop.add(timer, toMode: .default)
+                #expect(loop.debugDescription.contains("timer (closure #1 in "))
+                timer.invalidate()
+            }
+            #expect(census.alive == 0 && census.underLock == 0)
+        }
+    }
+
+    /// Names of handlers, descriptors, the thread and fractions of seconds differ from run to run.
     static func withoutNumbersOfTheMoment(_ dump: String) -> String {
-        dump.replacing(/(thread|wake-up|timer|poller) \d+/) { "\($0.output.1) N" }
-            // A loop has one on kernels whose waits take no nanoseconds.
-            .replacing(", timer N, ", with: ", no timer, ")
-            .replacing(/(\d*999)\d\d\d\.\d+ ms/) { "\($0.output.1) s and a bit" }
+        dump.replacing(/(timer|source|observer) \(.*?\), (order|due|firing)/) {
+            "\($0.output.1), \($0.output.2)"
+        }
+        .replacing(/(thread|wake-up|timer|poller) \d+/) { "\($0.output.1) N" }
+        // A loop has one on kernels whose waits take no nanoseconds.
+        .replacing(", timer N, ", with: ", no timer, ")
+        .replacing(/(\d*999)\d\d\d\.\d+ ms/) { "\($0.output.1) s and a bit" }
     }
 }
