@@ -46,9 +46,19 @@ public final class LoopTimer: @unchecked Sendable {
         after delay: Duration, every interval: Duration? = nil, tolerance: Duration = .zero,
         handler: sending @escaping (LoopTimer) -> Void
     ) {
-        let now = MonotonicInstant(nanoseconds: stall_monotonic_ns())
-        self.init(
-            at: now + max(delay, .zero), every: interval, tolerance: tolerance, handler: handler)
+        // Both are below the middle of the range, so that the sum has room; it ends where an instant plus a duration does.
+        let sum = stall_monotonic_ns() + UInt64(max(0, delay.nanoseconds))
+        self.init(min(sum, UInt64(Int64.max)), interval, tolerance, handler)
+    }
+
+    private init(
+        _ deadline: UInt64, _ interval: Duration?, _ tolerance: Duration,
+        _ handler: sending @escaping (LoopTimer) -> Void
+    ) {
+        self.handler = handler
+        intervalNanoseconds = Self.repeating(interval)
+        self.deadline = deadline
+        if tolerance.attoseconds > 0 { toleranceNanoseconds = clamped(tolerance) }
     }
 
     /// Makes a timer that fires first at `instant`; an instant in the past means at once.
@@ -56,11 +66,16 @@ public final class LoopTimer: @unchecked Sendable {
         at instant: MonotonicInstant, every interval: Duration? = nil, tolerance: Duration = .zero,
         handler: sending @escaping (LoopTimer) -> Void
     ) {
-        let repeating = interval.flatMap { $0 > .zero ? $0 : nil }
         self.handler = handler
-        intervalNanoseconds = repeating.map { UInt64(max(1, $0.nanoseconds)) } ?? 0
+        intervalNanoseconds = Self.repeating(interval)
         deadline = Self.notBeforeNow(instant)
-        self.toleranceNanoseconds = clamped(tolerance)
+        if tolerance.attoseconds > 0 { toleranceNanoseconds = clamped(tolerance) }
+    }
+
+    /// The interval in nanoseconds, at least 1; 0 for none, or for one that does not make it repeat.
+    private static func repeating(_ interval: Duration?) -> UInt64 {
+        guard let interval, interval.attoseconds > 0 else { return 0 }
+        return UInt64(max(1, interval.nanoseconds))
     }
 
     deinit {
@@ -169,7 +184,7 @@ public final class LoopTimer: @unchecked Sendable {
     }
 
     private func clamped(_ tolerance: Duration) -> UInt64 {
-        guard tolerance > .zero else { return 0 }
+        guard tolerance.attoseconds > 0 else { return 0 }
         let wanted = UInt64(tolerance.nanoseconds)
         return repeats ? min(wanted, intervalNanoseconds / 2) : wanted
     }

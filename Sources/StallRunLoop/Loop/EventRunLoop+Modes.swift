@@ -75,8 +75,14 @@ extension EventRunLoop {
     @discardableResult
     public func add(_ timer: LoopTimer, toMode mode: LoopMode) -> Bool {
         lock.lock()
-        let items: ModeItems? =
-            mode == .default ? defaultItems : mode == .common ? nil : itemsToAdd(to: mode)
+        if mode == .default {
+            let isTaken = !isDead && timer.owner.claim(for: number)
+            let mayFireFirst = isTaken && addLocked(timer, to: defaultItems)
+            lock.unlock()
+            if mayFireFirst { wake.nudge() }
+            return isTaken
+        }
+        let items = mode == .common ? nil : itemsToAdd(to: mode)
         guard !isDead, timer.owner.claim(for: number) else {
             lock.unlock()
             return false
