@@ -74,6 +74,12 @@ static inline bool stall_descriptor_is_readable(int fd) {
     struct pollfd request = {.fd = fd, .events = POLLIN};
     return poll(&request, 1, 0) == 1;
 }
+/// Which of two are readable now: 1 for the first, 2 for the second, which is so also if it is not open. Takes no event.
+static inline int stall_descriptors_are_readable(int first, int second) {
+    struct pollfd requests[] = {{.fd = first, .events = POLLIN}, {.fd = second, .events = POLLIN}};
+    if (poll(requests, 2, 0) <= 0) return 0;
+    return (requests[0].revents != 0 ? 1 : 0) | (requests[1].revents != 0 ? 2 : 0);
+}
 /// A descriptor that is readable for ever.
 static inline int stall_ready_descriptor_create(void) {
     return stall_descriptor_own(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));

@@ -150,20 +150,19 @@ extension EventRunLoop {
 
             // What comes next is one event an iteration: the queue's turn first, unless it had the last one.
             let event: LoopEvent
-            if !servedMainQueue && mainQueueDescriptor >= 0
-                && items.poller?.watchesMainQueue == true
-                && stall_descriptor_is_readable(mainQueueDescriptor)
-            {
+            if !servedMainQueue && isMainQueueReady(items) {
                 event = .mainQueue
             } else if handled || deadline == 0 {
                 event = poll(items)
             } else {
+                if items.observerMask.contains(.beforeWaiting) { isSetQuiet = false }
                 observe(.beforeWaiting, in: items)
                 event = wait(in: items, until: deadline)
                 ignoresWakeUps = true
                 observe(.afterWaiting, in: items)
             }
             ignoresWakeUps = true
+            isSetQuiet = false
             servedMainQueue = event.isMainQueue
             if serve(event, in: items) { handled = true }
             drainBlocks(in: items)
@@ -176,6 +175,17 @@ extension EventRunLoop {
             if takeStop() { return .stopped }
             if isEmpty(items) { return .finished }
         }
+    }
+
+    /// Whether the main queue has work. The same system call shows whether the set has anything to report, and spares another one
+    /// if it has not.
+    private func isMainQueueReady(_ items: ModeItems) -> Bool {
+        guard mainQueueDescriptor >= 0, let poller = items.poller, poller.watchesMainQueue else {
+            return false
+        }
+        let ready = stall_descriptors_are_readable(mainQueueDescriptor, poller.epoll)
+        isSetQuiet = ready == 0 && poller.epoll >= 0 && !poller.isBroken
+        return ready & 1 != 0
     }
 
     /// No source, timer or block that the mode allows. The main loop always has the main queue, in a common mode and

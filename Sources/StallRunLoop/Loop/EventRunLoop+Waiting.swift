@@ -80,6 +80,8 @@ extension EventRunLoop {
     /// descriptors was ready.
     private func ask(_ items: ModeItems, until wakeAt: UInt64?) -> LoopEvent? {
         if forkGeneration != stall_fork_generation() { renewAfterFork() }
+        if wakeAt == nil && isSetQuiet { return nil }
+        isSetQuiet = false
         _ = items.epoll(of: self)
         if let wakeAt, !waitsPrecisely { arm(wakeAt) }
         if let poller = items.poller, !poller.isBroken, poller.isLost { loseDescriptors() }

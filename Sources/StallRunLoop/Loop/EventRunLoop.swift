@@ -111,6 +111,8 @@ public final class EventRunLoop: @unchecked Sendable {
     @exclusivity(unchecked) var phase = LoopPhase.unknown
     @exclusivity(unchecked) var isInMainQueue = false
     @exclusivity(unchecked) var servedTimersLast = false
+    /// The set of the mode has nothing to report now; known until a handler runs.
+    @exclusivity(unchecked) var isSetQuiet = false
     /// The innermost run has taken a wake-up.
     @exclusivity(unchecked) var tookWakeUp = false
     /// For batches of events; nil while one is being served.
