@@ -215,7 +215,8 @@ private func takeDescriptorsOneByOne() -> CInt {
         limit.rlim_cur = rlim_t(first + room)
         setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
         loop.forgetLastRenewal()
-        loop.run(for: .milliseconds(1))
+        // Long enough to wait at all on a busy machine.
+        loop.run(for: .milliseconds(50))
         // A wake-up and a main queue descriptor, with a timer between them where the loop needs one, then an epoll set; no more
         // than that.
         let most = CInt(loop.needsTimerDescriptor ? 4 : 3)

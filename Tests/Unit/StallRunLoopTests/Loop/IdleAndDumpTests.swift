@@ -23,6 +23,25 @@ import Testing
         }
     }
 
+    @Test func `an idle unit that ran is let go of, although others wait`() {
+        onFreshThread {
+            final class Token: Sendable {}
+            let loop = EventRunLoop.current
+            loop.add(LoopSource { _ in }, toMode: .default)
+            weak var first: Token?
+            do {
+                let token = Token()
+                first = token
+                loop.performWhenIdle { withExtendedLifetime(token) { loop.stop() } }
+            }
+            nonisolated(unsafe) var ran = 0
+            for _ in 0..<3 { loop.performWhenIdle { ran += 1 } }
+            #expect(loop.run(mode: .default, for: .seconds(20)) == .stopped)
+            #expect(first == nil)
+            #expect(ran == 0)
+        }
+    }
+
     @Test func `idle work of the default mode waits while the loop tracks`() {
         onFreshThread {
             let loop = EventRunLoop.current
