@@ -289,6 +289,18 @@ uint64_t minimal_timers_fire(uint32_t size) {
     minimal_timers_destroy(t);
     return elapsed;
 }
+uint64_t minimal_timers_churn(uint32_t size, uint64_t count) {
+    minimal_timers *t = minimal_timers_create(size + 1);
+    cancel(t, size);
+    uint64_t state = 521288629, began = now_ns();
+    for (uint64_t i = 0; i < count; i++) {
+        insert(t, size, (uint64_t)1 << 50 | next_random(&state) >> 20);
+        cancel(t, size);
+    }
+    uint64_t elapsed = now_ns() - began;
+    minimal_timers_destroy(t);
+    return elapsed;
+}
 uint64_t minimal_timers_redate(uint32_t size, uint64_t count) {
     minimal_timers *t = minimal_timers_create(size);
     uint64_t state = 521288629, began = now_ns();

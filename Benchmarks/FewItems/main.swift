@@ -151,6 +151,13 @@ case "tolerance-sleep":
             toMode: .default)
     }
     for _ in 0..<count { loop.run(mode: .default, for: .microseconds(1)) }
+case "timer-sleep":
+    nonisolated(unsafe) var left = count
+    loop.schedule(every: .microseconds(200)) { _ in
+        left -= 1
+        if left == 0 { loop.stop() }
+    }
+    loop.run()
 case "descriptor-event": try serveOneDescriptor()
 default: fatalError("there is no case \(name)")
 }

@@ -22,6 +22,8 @@ uint64_t minimal_timers_insert(uint32_t size);
 uint64_t minimal_timers_cancel(uint32_t size);
 /// Fires all timers of a heap of `size`, in order.
 uint64_t minimal_timers_fire(uint32_t size);
+/// Adds a timer to a heap of `size` and cancels it, `count` times.
+uint64_t minimal_timers_churn(uint32_t size, uint64_t count);
 /// Re-dates random timers of a heap of `size`, `count` times.
 uint64_t minimal_timers_redate(uint32_t size, uint64_t count);
 
