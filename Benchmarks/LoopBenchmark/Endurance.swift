@@ -37,7 +37,6 @@ func endure() -> Bool {
     let passing: [(String, () -> Void)] = [
         ("10,000 loops that their handlers hold", { for _ in 0..<10_000 { onThread(holdLoop) } }),
         ("10 million posts at once", { postAtOnce(to: thread, 10_000_000) }),
-        ("10 million capturing posts at once", { postCapturing(to: thread, 10_000_000) }),
     ]
     // Threads, and what Swift makes at first use.
     for _ in 0..<10 { onThread(holdLoop) }
@@ -114,19 +113,6 @@ private func postAtOnce(to thread: LoopThread, _ count: Int) {
     gate.signal()
     try? thread.loop.performAndWait {}
     precondition(ran == count)
-}
-
-/// The same with an allocation for each block. Their memory is given back on another thread.
-private func postCapturing(to thread: LoopThread, _ count: Int) {
-    nonisolated(unsafe) var sum = 0
-    let gate = DispatchSemaphore(value: 0)
-    thread.loop.post { gate.wait() }
-    for number in 0..<count { thread.loop.post { sum += number & 1 } }
-    let most = Holdings().residentKiB
-    gate.signal()
-    try? thread.loop.performAndWait {}
-    precondition(sum == count / 2)
-    for _ in 0..<50 where Holdings().residentKiB > most / 5 { usleep(100_000) }
 }
 
 private func iterate(_ loop: EventRunLoop, _ count: Int) {

@@ -5,12 +5,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <malloc.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include "stall_system_call.h"
-
-void stall_memory_trim(void) { malloc_trim(0); }
 
 enum { PIPE_PART = 4096 };
 

@@ -10,9 +10,6 @@
 /// handler; preserves errno.
 __attribute__((visibility("hidden"))) size_t stall_read_memory(void *_Nonnull to, uint64_t address, size_t length);
 
-/// Has malloc give memory that was freed back to the system, that of all threads. Takes 10 ns for each small allocation.
-void stall_memory_trim(void);
-
 static inline bool stall_read_exactly(void *_Nonnull to, uint64_t address, size_t length) {
     return stall_read_memory(to, address, length) == length;
 }

@@ -51,8 +51,6 @@ final class BlockQueue: @unchecked Sendable {
     /// Blocks of earlier drains whose mode did not run; nil when there are none. Guarded like `begin`.
     @exclusivity(unchecked) private var kept: KeptBlocks?
     @exclusivity(unchecked) private var drains: UInt64 = 0
-    /// Nearly all of a flood of blocks has run. The loop's thread.
-    @exclusivity(unchecked) var isFloodOver = false
     /// Where segments come from.
     private let memory = Locked(SegmentMemory())
     @exclusivity(unchecked) private var isMemoryHeldForFork = false
@@ -250,7 +248,7 @@ final class BlockQueue: @unchecked Sendable {
 
     /// Gives the memory of a segment back, for later use or to the kernel.
     @inline(never) private func reuse(_ segment: BlockSegment) {
-        if memory.withLock({ $0.giveBack(segment.address) }) { isFloodOver = true }
+        memory.withLock { $0.giveBack(segment.address) }
     }
 
     /// How many bytes its segments take, used or not. Any thread.

@@ -8,8 +8,6 @@ struct SegmentMemory {
     static let pieceSize = 8_192
     /// How many free pieces stay for later use: a megabyte.
     static let mostSpares = 128
-    /// So much at once is a flood: a million blocks that waited.
-    static let floodSize = 1 << 25
     /// Most loops never need a second region.
     private static let (piecesInFirst, piecesPerRegion) = (4, 64)
 
@@ -42,9 +40,7 @@ struct SegmentMemory {
     private var spares: [UInt] = []
 
     /// How many bytes it has of the kernel.
-    private(set) var size = 0
-    /// The most that it had since the last flood.
-    private var mostSize = 0
+    var size: Int { regions.reduce(0) { $0 + $1.size } }
 
     mutating func take() -> Piece {
         if let address = spares.popLast() {
@@ -58,22 +54,18 @@ struct SegmentMemory {
         return Piece(address: regions[index].next, isNew: true)
     }
 
-    /// Takes a piece back. What is more than the spares goes to the kernel, region by region. True when with that a flood is over.
-    mutating func giveBack(_ address: UInt) -> Bool {
+    /// Takes a piece back. What is more than the spares goes to the kernel, region by region.
+    mutating func giveBack(_ address: UInt) {
         spares.append(address)
         let index = index(of: address)
         regions[index].inUse -= 1
         let region = regions[index]
         guard spares.count > Self.mostSpares, region.inUse == 0, region.first != newest else {
-            return false
+            return
         }
         spares.removeAll { region.first <= $0 && $0 < region.end }
         regions.remove(at: index)
         munmap(region.mapping, region.size)
-        size -= region.size
-        guard mostSize >= Self.floodSize, size < Self.floodSize / 8 else { return false }
-        mostSize = size
-        return true
     }
 
     mutating func unmapAll() {
@@ -94,8 +86,6 @@ struct SegmentMemory {
         let index = regions.firstIndex { $0.first > newest } ?? regions.count
         let region = Region(mapping: mapping, size: size, first: newest, next: newest)
         regions.insert(region, at: index)
-        self.size += size
-        mostSize = max(mostSize, self.size)
     }
 
     /// The region of a piece.

@@ -68,7 +68,6 @@ extension EventRunLoop {
         while let body = blocks.next(in: &batch, mode: items.mode, isCommon: items.isCommon) {
             callOut(.block, body)
         }
-        if blocks.isFloodOver { endFlood() }
         lock.lock()
         drainDepth -= 1
         blocks.finish(batch)
@@ -76,12 +75,6 @@ extension EventRunLoop {
         if limit != .max && blocks.mayHoldBlock(for: items.mode, isCommon: items.isCommon) {
             wake.wakeUp()
         }
-    }
-
-    @inline(never) private func endFlood() {
-        blocks.isFloodOver = false
-        // Dispatch cannot be used in a forked child.
-        if stall_fork_generation() == 0 { FloodMemory.giveBack() }
     }
 
     /// Serves the signalled sources of the mode, by order and then by the time of their signal; with `onlyOne`,

@@ -103,28 +103,6 @@ import Testing
         }
     }
 
-    /// malloc keeps small allocations that were freed, of all threads and for ever.
-    @Test func `what the blocks of a flood captured goes back to the system once they have run`()
-        async
-    {
-        await #expect(processExitsWith: .success) {
-            onFreshThread {
-                let loop = EventRunLoop.current
-                nonisolated(unsafe) var sum = 0
-                loop.perform { sum += 1 }
-                loop.run(for: .zero)
-                let before = residentKiB()
-                for number in 0..<1_500_000 { loop.perform { sum += number } }
-                let most = residentKiB()
-                loop.run(for: .zero)
-                guard most > before + 90_000 else { exit(1) }
-                // On another thread, and so at any time.
-                for _ in 0..<20_000 where residentKiB() > before + 20_000 { usleep(1_000) }
-                exit(residentKiB() <= before + 20_000 ? 0 : 2)
-            }
-        }
-    }
-
     @Test func `a block is let go of once it has run, or when the thread ends`() {
         final class Token: Sendable {
             let alive: Mutex<Int>.Reference
@@ -153,9 +131,4 @@ import Testing
 
 extension Mutex<Int> {
     final class Reference: Sendable { let mutex = Mutex(0) }
-}
-
-private func residentKiB() -> Int {
-    let status = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8)) ?? ""
-    return status.split(separator: " ").dropFirst().first.flatMap { Int($0) }.map { $0 * 4 } ?? -1
 }
