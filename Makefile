@@ -6,7 +6,7 @@ comma := ,
 ALONE = CrashTests|CauseTruthTests|DemoTests|AgentProcessTests|EndingTests|StallTruthTests|TaskTruthTests|WatchTargetTests|WatchedWaitsTests|RefusedCaptureTests|SiteTruthTests|HostSafetyTests|HostileTests|TotalsTruthTests|FleetTruthTests|MutantTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all setup build collector fleet-demo bench-fleet truth-fleet truth-clickhouse truth-clickhouse-reach truth-clickhouse-mutated truth-clickhouse-newer truth-clickhouse-install bench-clickhouse demo test conformance mutants truth host-safety host-safety-sanitizers system-calls truth-stacks truth-stalls truth-tasks truth-grouping truth-cause truth-sites truth-totals truth-pictures truth-nio stress-stacks check-arm64 bench bench-peers bench-timers faults hostile fuzz c-example outside-app host-cost freeze bench-targets man walkthrough gates package install deb dist truth-install docs truth-client format lint clean
+.PHONY: all setup build collector fleet-demo bench-fleet truth-fleet truth-clickhouse truth-clickhouse-reach truth-clickhouse-mutated truth-clickhouse-newer truth-clickhouse-install bench-clickhouse demo test conformance mutants truth host-safety host-safety-sanitizers system-calls truth-stacks truth-stalls truth-tasks truth-grouping truth-cause truth-sites truth-totals truth-diff truth-pictures truth-nio stress-stacks check-arm64 bench bench-peers bench-timers faults hostile fuzz c-example outside-app host-cost freeze bench-targets man walkthrough gates package install deb dist truth-install docs truth-client format lint clean
 
 all: build
 
@@ -32,7 +32,12 @@ conformance: setup
 mutants: setup
 	@scripts/mutants $(MUTANTS)
 
-truth: truth-stacks truth-stalls truth-tasks truth-cause truth-grouping truth-sites truth-totals
+truth: truth-stacks truth-stalls truth-tasks truth-cause truth-grouping truth-sites truth-totals truth-diff
+
+# Made-up versions, equal and slower, through the comparison of `diff`: how often noise is called significant, and what is noticed.
+# PAIRS (1000) of each case, a quarter of an hour. SABOTAGE=1 judges by the rule of before. scripts/truth-diff --short: a minute.
+truth-diff: setup
+	@scripts/truth-diff
 
 # Hummingbird and gRPC servers under wrk with PLANTS=200 planted blocks; with SABOTAGE=1 the waits of one loop are not observed.
 # Needs wrk; builds Hummingbird and gRPC. scripts/nio-cost measures what watching costs such a server.

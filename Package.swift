@@ -131,7 +131,7 @@ let unitTests: [Target] = [
     tests(
         "stallctl", named: "StallctlTests",
         ["StallModel", "StallQuery", "StallStore", "StallArchive", "StallAnalysis"]
-            + ["StallFormats", "StallPush", arguments, "AgentFixture", "site-truth"],
+            + ["StallFormats", "StallPush", arguments, "AgentFixture", "site-truth", "diff-truth"],
         except: ["Snapshots"]),
     tests("StallCollector", ["StallModel", "StallQuery", "StallFormats"]),
     tests("Demo", ["stallctl"]),
@@ -171,6 +171,7 @@ let truthTools: [Target] = [
     cModule("CGroupingSites", in: "Tests/Truth/GroupingTruth/CSites"),
     truth(
         "grouping-victims", ["StallAgent", "CGroupingSites"], in: "GroupingTruth/Victims", plain),
+    truth("diff-truth", ["StallModel", "StallQuery", "StallAnalysis"], in: "DiffTruth"),
     cModule("CStallSites", in: "Tests/Truth/SiteTruth/CSites"),
     truth("site-truth", ["StallAgent", "CStallSites", "CSQLite"], in: "SiteTruth/Sites", plain),
     cModule("CMishaps", in: "Tests/Truth/StallTruth/CMishaps"),

@@ -37,6 +37,14 @@ package protocol QueryableStore {
     /// - Parameter bounds: At least two, in order: each part begins with one and ends before the next.
     func totals(_ filter: ReportFilter, between bounds: [UnixTime]) throws -> [StallTotals]?
 
+    /// Tells of the selected stalls one by one; false if the store does not tell runs apart, or has no groups.
+    ///
+    /// - Parameter begin: Is given what the stalls' indices are of; again for each of several stores.
+    func runStalls(
+        _ filter: ReportFilter, begin: (RunLoops) -> Void,
+        _ body: (RunStall) -> Void
+    ) throws -> Bool
+
     /// The hash of the rules of the stored groups; nil if no groups are stored.
     func rulesHash() throws -> Int64?
 
@@ -146,6 +154,11 @@ extension QueryableStore {
     package func totals(
         _ filter: ReportFilter, between bounds: [UnixTime]
     ) throws -> [StallTotals]? { nil }
+
+    package func runStalls(
+        _ filter: ReportFilter, begin: (RunLoops) -> Void,
+        _ body: (RunStall) -> Void
+    ) throws -> Bool { false }
 
     package func summaries(_ filter: ReportFilter) throws -> ReportSelection {
         try summaries(filter, ofGroups: nil)

@@ -30,6 +30,8 @@ package struct StallAggregate: Hashable, Sendable {
     package var days: [Int: StallTotals]
     /// The stalls in each bucket of the requested period, earliest first.
     package var trend: [StallTotals]
+    /// The stalls by process run, in unspecified order; empty unless requested.
+    package var runs: [RunTotals] = []
     /// Milliseconds lost per watched hour, over the loops whose watched time is recorded; nil without any.
     package var ratePerHour: Double?
 

@@ -30,17 +30,26 @@ package struct DiffRow: Encodable {
     package var comparedCountB: Int
     package var comparedTotalMsA: Double
     package var comparedTotalMsB: Double
+    /// Whether chance does not explain the difference, as one of all groups.
+    package var significant: Bool
+    /// What was resampled, `host` or `run`, and how many of it each side has; null if nothing can be told.
+    @Nullable package var unit: String?
+    @Nullable package var unitsA: Int?
+    @Nullable package var unitsB: Int?
+    /// Why nothing can be told: `3 hosts`; null if it can.
+    @Nullable package var cannotTell: String?
 
     package static func rows(_ comparison: Comparison) -> [DiffRow] {
         let total = DiffRow(
             kind: "total", comparison.change, signature: nil, title: "all together", frames: [],
-            comparison.first, comparison.second, comparison.compared, comparison.ratio, comparison)
+            comparison.first, comparison.second, comparison.compared, comparison.ratio,
+            comparison.isSignificant, comparison)
         return [total]
             + comparison.groups.map { group in
                 DiffRow(
                     kind: "group", group.change, signature: hexadecimal(group.group.signature),
                     title: group.title, frames: group.group.frames, group.first, group.second,
-                    group.compared, group.ratio, comparison)
+                    group.compared, group.ratio, group.isSignificant, comparison)
             }
     }
 
@@ -48,7 +57,7 @@ package struct DiffRow: Encodable {
         kind: String, _ change: GroupChange, signature: String?, title: String, frames: [String],
         _ first: StallTotals, _ second: StallTotals,
         _ compared: (first: StallTotals, second: StallTotals), _ ratio: RateRatio,
-        _ comparison: Comparison
+        _ isSignificant: Bool, _ comparison: Comparison
     ) {
         self.kind = kind
         self.change = change.rawValue
@@ -71,7 +80,13 @@ package struct DiffRow: Encodable {
         comparedTotalMsB = compared.second.total.milliseconds
         func finite(_ value: Double) -> Double? { value.isFinite ? value : nil }
         self.ratio = finite(ratio.value)
-        ratioLow = finite(ratio.low)
+        // No bound is what it is if nothing can be told.
+        ratioLow = comparison.cannotTell == nil ? finite(ratio.low) : nil
         ratioHigh = finite(ratio.high)
+        significant = isSignificant
+        unit = comparison.units?.word
+        unitsA = comparison.units?.first
+        unitsB = comparison.units?.second
+        cannotTell = comparison.cannotTell
     }
 }

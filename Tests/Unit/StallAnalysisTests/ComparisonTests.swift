@@ -8,25 +8,67 @@ import Testing
 /// Goal: a difference is called worse or better when it is not likely to be chance, and seldom otherwise.
 /// Method: cases by hand; then many random pairs drawn from the same and from different rates.
 @Suite struct ComparisonTests {
-    private func hotspot(_ name: String, _ milliseconds: [Int]) -> StallAggregate {
+    /// Its stalls are dealt out to the hosts.
+    private func hotspot(_ name: String, _ stalls: [[Int]], _ runs: [ComparedRun]) -> StallAggregate
+    {
         var hash = ContentHash()
         hash.combine(name)
         var totals = StallTotals()
-        for duration in milliseconds { totals.add(.milliseconds(duration)) }
-        return StallAggregate(
+        var byRun: [RunTotals] = []
+        for (host, run) in zip(stalls, runs) where !host.isEmpty {
+            var sum = StallTotals()
+            for duration in host { sum.add(.milliseconds(duration)) }
+            var part = RunTotals(run: run.run)
+            part.add(sum, isWatched: true)
+            byRun.append(part)
+            totals.add(sum)
+        }
+        var aggregate = StallAggregate(
             ReportGroup(signature: hash.value, family: hash.value, title: name, frames: [name]),
             totals: totals, watched: totals, first: UnixTime(microseconds: 0),
             last: UnixTime(microseconds: 0))
+        aggregate.runs = byRun
+        return aggregate
     }
 
-    private func side(_ groups: [String: [Int]], hours: Double? = nil) -> ComparedSide {
-        ComparedSide(
-            groups: groups.filter { !$0.value.isEmpty }.sorted { $0.key < $1.key }.map(hotspot),
-            watched: hours.map { .seconds($0 * 3600) })
+    /// - Parameter groups: By name, the stalls of each host.
+    private func side(
+        onHosts groups: [String: [[Int]]], hosts: Int, letter: String, hours: Double? = nil
+    ) -> ComparedSide {
+        let runs = (0..<hosts).map { number -> ComparedRun in
+            var hash = ContentHash()
+            hash.combine("\(letter) \(number)")
+            let bytes = withUnsafeBytes(of: (hash.value, Int64(number))) { Array($0) }
+            return ComparedRun(
+                run: UniqueID(bytes: bytes)!, host: "\(letter) \(number)",
+                watched: hours.map { .seconds($0 * 3600 / Double(hosts)) })
+        }
+        return ComparedSide(
+            groups: groups.filter { !$0.value.joined().isEmpty }.sorted { $0.key < $1.key }
+                .map { hotspot($0.key, $0.value, runs) },
+            watched: hours.map { .seconds($0 * 3600) }, runs: .known(runs))
+    }
+
+    private func dealt(_ stalls: [Int], to hosts: Int) -> [[Int]] {
+        var dealt = Array(repeating: [Int](), count: hosts)
+        for (number, stall) in stalls.enumerated() { dealt[number % hosts].append(stall) }
+        return dealt
+    }
+
+    private func side(
+        _ groups: [String: [Int]], hours: Double? = nil, letter: String = "A"
+    ) -> ComparedSide {
+        side(
+            onHosts: groups.mapValues { dealt($0, to: 10) }, hosts: 10, letter: letter, hours: hours
+        )
+    }
+
+    private func compared(_ first: [Int], _ second: [Int]) -> Comparison {
+        Comparison(side(["a": first]), side(["a": second], letter: "B"))
     }
 
     private func change(_ first: [Int], _ second: [Int]) -> GroupChange {
-        Comparison(side(["a": first]), side(["a": second])).groups[0].change
+        compared(first, second).groups[0].change
     }
 
     @Test func `changes have their words`() {
@@ -46,43 +88,126 @@ import Testing
                 == .unclear)
     }
 
+    @Test func `a thousand stalls of one host are one observation`() {
+        let burst = [Array(repeating: 500, count: 1000)] + Array(repeating: [500], count: 9)
+        let found = Comparison(
+            side(["a": Array(repeating: 500, count: 10)]),
+            side(onHosts: ["a": burst], hosts: 10, letter: "B"))
+        #expect(found.groups[0].change == .unclear && !found.exceeds(1.2))
+    }
+
+    @Test(arguments: [3, 4])
+    func `three hosts cannot tell, four can`(hosts: Int) {
+        func side(_ letter: String, _ count: Int) -> ComparedSide {
+            self.side(
+                onHosts: ["a": Array(repeating: Array(repeating: 500, count: count), count: hosts)],
+                hosts: hosts, letter: letter)
+        }
+        let found = Comparison(side("A", 10), side("B", 30))
+        #expect(found.cannotTell == (hosts == 3 ? "3 hosts" : nil))
+        #expect(found.groups[0].isSignificant == (hosts == 4))
+        #expect(found.exceeds(1.2) == (hosts == 4))
+        #expect(found.ratio.value == 3 && (found.ratio.low > 0) == (hosts == 4))
+    }
+
+    /// Runs of one host share it, so that they are compared with each other.
+    @Test func `where there is one host its runs are compared`() {
+        func side(_ letter: String, _ stalls: Int) -> ComparedSide {
+            var side = self.side(
+                onHosts: ["a": Array(repeating: Array(repeating: 500, count: stalls), count: 6)],
+                hosts: 6, letter: letter)
+            guard case .known(let runs) = side.runs else { return side }
+            side.runs = .known(runs.map { ComparedRun(run: $0.run, host: "one") })
+            return side
+        }
+        let found = Comparison(side("A", 10), side("B", 30))
+        #expect(found.units?.word == "run" && found.units?.first == 6)
+        #expect(found.groups[0].change == .worse)
+    }
+
     @Test func `time is compared per watched hour where it is known on both sides`() {
         let (first, second) = (["a": [1000, 1000]], ["a": [1000, 1000, 1000, 1000]])
-        let known = Comparison(side(first, hours: 1), side(second, hours: 4))
+        let known = Comparison(side(first, hours: 1), side(second, hours: 4, letter: "B"))
         #expect(known.ratio.value == 0.5)
         #expect(known.watched?.second == .seconds(4 * 3600))
         for hours in [nil, 0.0] {
-            let unknown = Comparison(side(first, hours: 1), side(second, hours: hours))
+            let unknown = Comparison(side(first, hours: 1), side(second, hours: hours, letter: "B"))
             #expect(unknown.ratio.value == 2)
             #expect(unknown.watched == nil)
         }
     }
 
-    /// Clopper and Pearson's interval for 0 of 10 is 0 to 0.3085.
-    @Test func `a side without stalls has a bound as well`() {
-        let new = Comparison(
-            side([:], hours: 2), side(["a": Array(repeating: 100, count: 10)], hours: 1))
-        #expect(new.ratio.value == .infinity && new.ratio.high == .infinity)
-        #expect(abs(new.ratio.low - 2 * (1 - 0.3085) / 0.3085) < 0.01)
-        let gone = Comparison(side(["a": Array(repeating: 100, count: 10)]), side([:]))
-        #expect(gone.ratio.value == 0 && gone.ratio.low == 0)
-        #expect(abs(gone.ratio.high - 0.3085 / (1 - 0.3085)) < 0.001)
+    /// That six hosts with a new group are all on one side of ten each has the probability 10/20 9/19 8/18 7/17 6/16 5/15.
+    @Test func `a new group counts by its hosts, and by its time`() {
+        func new(_ stalls: [[Int]], _ limit: Double) -> Bool {
+            Comparison(
+                side(["b": [500]]),
+                side(onHosts: ["a": stalls, "b": [[500]]], hosts: 10, letter: "B")
+            ).exceeds(limit)
+        }
+        #expect(new(Array(repeating: [60_000], count: 6), 1))
+        // Not by number alone: these hosts' short stalls are nothing beside the long ones of two.
+        #expect(!new(Array(repeating: [60_000], count: 2) + Array(repeating: [1], count: 4), 1.5))
+        #expect(!new([Array(repeating: 60_000, count: 100)], 1))
+        let found = Comparison(side([:]), side(["a": Array(repeating: 9, count: 6)], letter: "B"))
+        #expect(found.ratio.value == .infinity && found.ratio.high == .infinity)
+        #expect(found.groups[0].isSignificant && found.ratio.low >= 1 && found.ratio.low < 1.2)
+        let gone = Comparison(side(["a": Array(repeating: 9, count: 6)]), side([:], letter: "B"))
+        #expect(gone.ratio.value == 0 && abs(gone.ratio.high * found.ratio.low - 1) < 1e-6)
     }
 
     @Test func `a limit is exceeded beyond chance only`() {
         let few = Array(repeating: 500, count: 20)
-        #expect(Comparison(side(["a": few]), side(["a": few + few + few])).exceeds(2))
-        #expect(!Comparison(side(["a": few]), side(["a": few + few + few])).exceeds(4))
-        #expect(!Comparison(side(["a": [500]]), side(["a": [500, 500, 500]])).exceeds(2))
-        #expect(!Comparison(side([:]), side(["a": [500]])).exceeds(2))
-        #expect(Comparison(side([:]), side(["a": few])).exceeds(2))
-        #expect(!Comparison(side([:]), side([:])).exceeds(1))
+        #expect(compared(few, few + few + few).exceeds(1.5))
+        // That 60 of 80 stalls come where two thirds are expected is no rarity.
+        #expect(!compared(few, few + few + few).exceeds(2))
+        #expect(!compared(few, few + few + few).exceeds(4))
+        #expect(!compared([500], [500, 500, 500]).exceeds(2))
+        #expect(!compared([], [500]).exceeds(2))
+        #expect(compared([], few).exceeds(2))
+        #expect(!compared([], []).exceeds(1))
+    }
+
+    /// 1.47 times as much is beyond chance, and more than 1.2 times as much is not.
+    @Test func `what is tested is the limit, not whether there is a difference`() {
+        let first = (0..<10).map { Array(repeating: 500, count: 18 + $0 % 4) }
+        let second = (0..<10).map { Array(repeating: 500, count: 22 + $0 % 5 * 2) }
+        let found = Comparison(
+            side(onHosts: ["a": first], hosts: 10, letter: "A"),
+            side(onHosts: ["a": second], hosts: 10, letter: "B"))
+        #expect(found.groups[0].change == .worse && found.ratio.value > 1.2)
+        #expect(found.exceeds(1) && !found.exceeds(1.25))
+    }
+
+    @Test(arguments: [1, 2, 3])
+    func `the other way round is the mirror image`(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        func groups(_ hosts: Int) -> [String: [[Int]]] {
+            ["a", "b", "c"].reduce(into: [:]) { groups, name in
+                groups[name] = (0..<hosts).map { _ in draw(4, &random) }
+            }
+        }
+        for (one, other) in [(10, 10), (6, 9)] {
+            let first = side(onHosts: groups(one), hosts: one, letter: "A", hours: 10)
+            let second = side(onHosts: groups(other), hosts: other, letter: "B", hours: 20)
+            let forth = Comparison(first, second)
+            let back = Comparison(second, first)
+            for group in forth.groups {
+                let mirrored = back.groups.first { $0.title == group.title }!
+                let words: [GroupChange: GroupChange] = [.worse: .better, .better: .worse]
+                #expect(mirrored.change == words[group.change] ?? group.change)
+                #expect(mirrored.isSignificant == group.isSignificant)
+                #expect(abs(mirrored.ratio.low * group.ratio.high - 1) < 1e-4)
+                #expect(abs(mirrored.ratio.high * group.ratio.low - 1) < 1e-4)
+            }
+            #expect(abs(back.ratio.low * forth.ratio.high - 1) < 1e-4)
+        }
     }
 
     @Test func `what changed most comes first`() {
         let compared = Comparison(
             side(["a": [1000], "b": [5000], "c": [100]]),
-            side(["a": [1100], "b": [100], "d": [9000]]))
+            side(["a": [1100], "b": [100], "d": [9000]], letter: "B"))
         #expect(compared.groups.map(\.title) == ["d", "b", "a", "c"])
         #expect(compared.first.count == 3 && compared.second.total == .milliseconds(10_200))
     }
@@ -115,16 +240,20 @@ import Testing
         return sum + 2 * series
     }
 
+    /// `make truth-diff` has the other cases, a thousand pairs each.
     @Test func `intervals hold the truth about 19 times of 20`() {
         var random = SeededGenerator(seed: 5)
-        for (rate, truth) in [(12.0, 1.0), (60, 1), (30, 2)] {
+        for (rate, truth) in [(3.0, 1.0), (3, 2)] {
             var held = 0
-            for _ in 0..<1000 {
-                let (first, second) = (draw(rate, &random), draw(rate * truth, &random))
-                let ratio = Comparison(side(["a": first]), side(["a": second])).ratio
+            for _ in 0..<60 {
+                func hosts(_ rate: Double) -> [[Int]] { (0..<8).map { _ in draw(rate, &random) } }
+                let ratio = Comparison(
+                    side(onHosts: ["a": hosts(rate)], hosts: 8, letter: "A"),
+                    side(onHosts: ["a": hosts(rate * truth)], hosts: 8, letter: "B")
+                ).ratio
                 if ratio.low <= truth, truth <= ratio.high { held += 1 }
             }
-            #expect((920...990).contains(held), "\(rate) \(truth)")
+            #expect(held >= 52, "\(rate) \(truth)")
         }
     }
 }

@@ -2,19 +2,48 @@
 // compared per watched hour, in loops with recorded watched time. If one side has none, all stalls count and equal
 // watched time is assumed.
 
-internal import Glibc
-import StallModel
+package import StallModel
 package import StallQuery
+
+/// A process run on one side of a comparison, with or without stalls.
+package struct ComparedRun: Hashable, Sendable {
+    package var run: UniqueID
+    package var host: String
+    /// Nil if not recorded.
+    package var watched: Duration?
+
+    package init(run: UniqueID, host: String, watched: Duration? = nil) {
+        self.run = run
+        self.host = host
+        self.watched = watched
+    }
+}
+
+/// What the significance of a difference rests on.
+package enum ComparedRuns: Hashable, Sendable {
+    case known([ComparedRun])
+    /// Why runs are not known: `reports were pruned`.
+    case unknown(reason: String)
+}
 
 /// One of the two compared sets.
 package struct ComparedSide: Sendable {
+    /// With their stalls by run if these are known.
     package var groups: [StallAggregate]
     /// Watched time of the loops; nil if unknown.
     package var watched: Duration?
+    package var runs: ComparedRuns
+    /// The stalls by run of groups without runs.
+    package var restRuns: [RunTotals]
 
-    package init(groups: [StallAggregate], watched: Duration?) {
+    package init(
+        groups: [StallAggregate], watched: Duration?, runs: ComparedRuns,
+        restRuns: [RunTotals] = []
+    ) {
         self.groups = groups
         self.watched = watched
+        self.runs = runs
+        self.restRuns = restRuns
     }
 }
 
@@ -25,7 +54,8 @@ package enum GroupChange: String, CaseIterable, Hashable, Sendable {
     case unclear
 }
 
-/// The ratio of the time lost per watched hour, with its 95% confidence interval.
+/// The ratio of the time lost per watched hour, with its 95% confidence interval; without bounds, 0 and infinite, if
+/// hosts or runs are too few to tell.
 package struct RateRatio: Hashable, Sendable {
     /// Infinite for a new group, 0 for a gone one, NaN if neither side has a stall that counts.
     package var value: Double
@@ -34,33 +64,13 @@ package struct RateRatio: Hashable, Sendable {
 
     /// - Parameters:
     ///   - exposure: The second side's watched time divided by the first's.
-    ///
-    /// Stalls are modelled as a compound Poisson process with the observed durations: the variance of the logarithm of
-    /// a total is the sum of squares over the square of the sum. A side without stalls has no such variance; then the
-    /// interval follows from the counts: all of n stalls came on one side.
-    package init(_ first: StallTotals, _ second: StallTotals, exposure: Double) {
-        let normal95 = 1.959_963_985
-        let firstTotal = first.total / .seconds(1)
-        let secondTotal = second.total / .seconds(1)
-        if first.count == 0 && second.count == 0 {
-            (value, low, high) = (.nan, 0, .infinity)
-            return
-        }
+    fileprivate init(_ first: StallTotals, _ second: StallTotals, exposure: Double) {
+        (low, high) = (0, .infinity)
         if first.count == 0 || second.count == 0 {
-            // The Clopper-Pearson interval for 0 of n.
-            let share = pow(0.025, 1 / Double(Swift.max(first.count + second.count, 1)))
-            let odds = share / (1 - share)
-            value = first.count == 0 ? .infinity : 0
-            low = first.count == 0 ? odds / exposure : 0
-            high = first.count == 0 ? .infinity : 1 / odds / exposure
-            return
+            value = first.count > 0 ? 0 : second.count > 0 ? .infinity : .nan
+        } else {
+            value = second.total / .seconds(1) / (first.total / .seconds(1)) / exposure
         }
-        value = secondTotal / firstTotal / exposure
-        let variance =
-            first.squares / (firstTotal * firstTotal) + second.squares / (secondTotal * secondTotal)
-        let factor = exp(normal95 * variance.squareRoot())
-        low = value / factor
-        high = value * factor
     }
 }
 
@@ -74,6 +84,8 @@ package struct ComparedGroup: Sendable {
     package var compared: (first: StallTotals, second: StallTotals)
     package var ratio: RateRatio
     package var change: GroupChange
+    /// Whether chance does not explain the difference, as one of all groups.
+    package var isSignificant = false
 }
 
 /// The result of `diff`.
@@ -87,13 +99,28 @@ package struct Comparison: Sendable {
     /// The ratio of all groups together.
     package let ratio: RateRatio
     package let change: GroupChange
+    package let isSignificant: Bool
     /// Each side's watched time, if both are known.
     package let watched: (first: Duration, second: Duration)?
+    /// Why no difference can be called significant: `3 hosts`; nil if it can.
+    package let cannotTell: String?
+    private let judge: ComparisonJudge?
+
+    /// What is resampled, and how much of it each side has: `host`; nil if nothing can be told.
+    package var units: (word: String, first: Int, second: Int)? {
+        judge.map {
+            ($0.placements.kind.rawValue, $0.placements.sizes.first, $0.placements.sizes.second)
+        }
+    }
 
     package init(_ first: Ranking, _ second: Ranking) {
         self.init(
-            ComparedSide(groups: first.groups, watched: first.watched.total),
-            ComparedSide(groups: second.groups, watched: second.watched.total))
+            ComparedSide(
+                groups: first.groups, watched: first.watched.total, runs: first.runs,
+                restRuns: first.restRuns),
+            ComparedSide(
+                groups: second.groups, watched: second.watched.total, runs: second.runs,
+                restRuns: second.restRuns))
     }
 
     package init(_ first: ComparedSide, _ second: ComparedSide) {
@@ -115,9 +142,18 @@ package struct Comparison: Sendable {
             if pairs[signature] == nil { order.append(signature) }
             pairs[signature, default: (nil, nil)].second = other
         }
+        let (judge, reason) = ComparisonJudge.make(
+            first.runs, second.runs,
+            order.map {
+                JudgedGroup(
+                    first: pairs[$0]!.first?.runs ?? [], second: pairs[$0]!.second?.runs ?? [])
+            },
+            rest: JudgedGroup(first: first.restRuns, second: second.restRuns),
+            isWatched: watched != nil, exposure: exposure)
+        let verdicts = judge?.verdicts()
         var (firstTotals, secondTotals) = (StallTotals(), StallTotals())
         var compared = (first: StallTotals(), second: StallTotals())
-        let groups = order.map { signature -> ComparedGroup in
+        let groups = order.enumerated().map { index, signature -> ComparedGroup in
             let pair = pairs[signature]!
             let (one, other) = (
                 pair.first?.totals ?? StallTotals(), pair.second?.totals ?? StallTotals()
@@ -133,12 +169,17 @@ package struct Comparison: Sendable {
                 )
             compared.first.add(part.first)
             compared.second.add(part.second)
-            let ratio = RateRatio(part.first, part.second, exposure: exposure)
+            var ratio = RateRatio(part.first, part.second, exposure: exposure)
+            if let verdict = verdicts?[index] {
+                (ratio.low, ratio.high) = (verdict.low, verdict.high)
+            }
+            let isSignificant = verdicts?[index].isSignificant ?? false
             let shown = (pair.second ?? pair.first)!
             return ComparedGroup(
                 group: shown.group, title: shown.title, first: one, second: other, compared: part,
                 ratio: ratio,
-                change: GroupChange((one, other), part, ratio, exposure: exposure))
+                change: GroupChange((one, other), part, ratio, isSignificant: isSignificant),
+                isSignificant: isSignificant)
         }
         self.groups = groups.sorted { left, right in
             let (one, other) = (left.difference(exposure), right.difference(exposure))
@@ -148,19 +189,19 @@ package struct Comparison: Sendable {
         }
         (self.first, self.second) = (firstTotals, secondTotals)
         self.compared = compared
-        ratio = RateRatio(compared.first, compared.second, exposure: exposure)
+        var ratio = RateRatio(compared.first, compared.second, exposure: exposure)
+        if let verdict = verdicts?.last { (ratio.low, ratio.high) = (verdict.low, verdict.high) }
+        self.ratio = ratio
+        isSignificant = verdicts?.last?.isSignificant ?? false
         change = GroupChange(
-            (firstTotals, secondTotals), compared, ratio, exposure: exposure)
+            (firstTotals, secondTotals), compared, ratio, isSignificant: isSignificant)
         self.watched = watched
+        self.judge = judge
+        cannotTell = reason
     }
 
-    /// Whether any group, or the total, regressed by more than this ratio, significantly.
-    package func exceeds(_ limit: Double) -> Bool {
-        func exceeds(_ change: GroupChange, _ ratio: RateRatio) -> Bool {
-            (change == .worse || change == .new) && ratio.value > limit && ratio.low > 1
-        }
-        return exceeds(change, ratio) || groups.contains { exceeds($0.change, $0.ratio) }
-    }
+    /// Whether any group, or the total, lost more than this many times as much, beyond chance.
+    package func exceeds(_ limit: Double) -> Bool { judge?.exceeds(limit) ?? false }
 }
 
 extension ComparedGroup {
@@ -176,7 +217,8 @@ extension GroupChange {
     ///   - compared: The stalls in loops with recorded watched time.
     fileprivate init(
         _ all: (first: StallTotals, second: StallTotals),
-        _ compared: (first: StallTotals, second: StallTotals), _ ratio: RateRatio, exposure: Double
+        _ compared: (first: StallTotals, second: StallTotals), _ ratio: RateRatio,
+        isSignificant: Bool
     ) {
         let (first, second) = compared
         if first.count == 0 || second.count == 0 {
@@ -186,10 +228,7 @@ extension GroupChange {
                 ? (second.count > 0 ? .new : .unclear)
                 : all.second.count == 0 && first.count > 0 ? .gone : .unclear
         } else {
-            // A single stall, however long, is not significant.
-            let isWorse = ratio.low > 1 && second.total - second.longest > first.total * exposure
-            let isBetter = ratio.high < 1 && (first.total - first.longest) * exposure > second.total
-            self = isWorse ? .worse : isBetter ? .better : .unclear
+            self = !isSignificant ? .unclear : ratio.value > 1 ? .worse : .better
         }
     }
 }

@@ -11,10 +11,11 @@ package import StallQuery
 ///   - runs: The process runs of the reports.
 ///   - frames: The frames of the reports' stacks, innermost first.
 ///   - buckets: The buckets of each group's trend.
+///   - withRuns: Also add up each group by process run.
 package func rank(
     _ reports: [ReportSummary], runs: [ProcessRun], frames: [Int64: [Frame]],
     by order: RankingOrder = .total, group key: GroupKey = .signature, buckets: TimeBuckets? = nil,
-    rules: GroupingRules = .builtIn
+    withRuns: Bool = false, rules: GroupingRules = .builtIn
 ) -> [StallAggregate] {
     var cache = SignatureCache(frames: frames, rules: rules)
     var groups: [ReportGroup: [Stall]] = [:]
@@ -32,7 +33,10 @@ package func rank(
         }
     }
     let aggregates = joined(groups).map { group, stalls in
-        StallAggregate(group, stalls, by: key, reports: reports, runs: runs, buckets: buckets)
+        var aggregate = StallAggregate(
+            group, stalls, by: key, reports: reports, runs: runs, buckets: buckets)
+        if withRuns { aggregate.runs = byRun(stalls, reports, runs) }
+        return aggregate
     }
     return sorted(aggregates, by: order)
 }
@@ -76,6 +80,21 @@ private func joined(_ groups: [ReportGroup: [Stall]]) -> [(ReportGroup, [Stall])
         })
     for (cut, whole) in joins { joined[whole].stalls += joined[cut].stalls }
     return joined.indices.filter { joins[$0] == nil }.map { joined[$0] }
+}
+
+private func byRun(
+    _ stalls: [Stall], _ reports: [ReportSummary], _ runs: [ProcessRun]
+) -> [RunTotals] {
+    var sums: [Int: RunTotals] = [:]
+    for stall in stalls {
+        let report = reports[stall.report]
+        guard runs.indices.contains(report.run) else { continue }
+        var one = StallTotals()
+        one.add(stall.duration)
+        sums[report.run, default: RunTotals(run: runs[report.run].id)]
+            .add(one, isWatched: report.isWatched)
+    }
+    return Array(sums.values)
 }
 
 private func totalDuration(_ stalls: [Stall]) -> Duration {

@@ -19,6 +19,11 @@ package struct Ranking: Sendable {
     /// Suppressed stalls, which have no reports. Empty with a time range or a cause filter, because they have neither.
     package var suppressed: [SuppressedTotals] = []
 
+    /// The process runs, with or without stalls; asked for by comparisons only.
+    package var runs = ComparedRuns.unknown(reason: "hosts were not asked for")
+    /// The stalls by run of groups that have no runs of their own, in unspecified order.
+    package var restRuns: [RunTotals] = []
+
     package init(
         overview: Overview, groups: [StallAggregate], restCount: Int = 0,
         key: GroupKey = .signature, buckets: TimeBuckets? = nil

@@ -64,21 +64,31 @@ extension RankingQuestion {
     /// Ranks several sets for comparison: all from roll-ups if all have them and one is large or pruned, otherwise all
     /// exactly, so that a group is the same on all sides.
     package static func rankings(_ questions: [RankingQuestion]) throws -> [Ranking] {
-        let rankings = try questions.compactMap { try $0.fromRollUps(by: .total, withDays: false) }
+        let rankings = try questions.compactMap {
+            try $0.fromRollUps(by: .total, withDays: false, withDurations: false)
+        }
         guard rankings.count == questions.count,
             try zip(questions, rankings).contains(where: { $0.isLarge($1) })
                 || questions.contains(where: { try $0.lacksReports })
-        else { return try questions.map { try $0.exactRanking(by: .total) } }
-        return try zip(rankings, questions).map { ranking, question in
+        else { return try questions.map { try $0.exactRanking(by: .total, withRuns: true) } }
+        let exposed = try zip(rankings, questions).map { ranking, question in
             var ranking = ranking
             try ranking.addExposure(from: question.store, question.filter, by: .total)
+            return ranking
+        }
+        let judged = ComparisonJudge.largestGroups(exposed)
+        return try zip(exposed, questions).map { ranking, question in
+            var ranking = ranking
+            try question.addRuns(to: &ranking, of: judged)
             return ranking
         }
     }
 
     /// Ranks every report that the filter selects.
+    ///
+    /// - Parameter withRuns: Also add up each group by process run.
     package func exactRanking(
-        by order: RankingOrder,
+        by order: RankingOrder, withRuns: Bool = false,
         buckets makeBuckets: ((UnixTime, UnixTime) throws -> TimeBuckets)? = nil
     ) throws -> Ranking {
         let selection = try store.summaries(filter)
@@ -93,12 +103,18 @@ extension RankingQuestion {
         let stacks = Set(stalls.lazy.flatMap { $0.stacks.lazy.map(\.stack) })
         let groups = rank(
             stalls, runs: selection.runs, frames: try store.frames(ofStacks: stacks), by: order,
-            group: key, buckets: buckets, rules: rules)
+            group: key, buckets: buckets, withRuns: withRuns, rules: rules)
         var ranking = Ranking(
             overview: Overview(
                 selection.reports, runs: selection.runs, example: groups.first?.example),
             groups: groups, key: key, buckets: buckets)
         try ranking.addExposure(from: store, filter, by: order)
+        if withRuns {
+            let seen = Set(stalls.lazy.map(\.run)).compactMap { number in
+                selection.runs.indices.contains(number) ? selection.runs[number] : nil
+            }
+            ranking.runs = .known(try comparedRuns(ofStalls: seen))
+        }
         return ranking
     }
 

@@ -58,6 +58,16 @@ package final class MergedStore: QueryableStore {
         try parts.compactMap { try $0.prunedBefore() }.max()
     }
 
+    package func runStalls(
+        _ filter: ReportFilter, begin: (RunLoops) -> Void,
+        _ body: (RunStall) -> Void
+    ) throws -> Bool {
+        for part in parts {
+            guard try part.runStalls(filter, begin: begin, body) else { return false }
+        }
+        return true
+    }
+
     package func groups() throws -> [ReportGroup] {
         Array(try parts.reduce(into: Set<ReportGroup>()) { try $0.formUnion($1.groups()) })
     }

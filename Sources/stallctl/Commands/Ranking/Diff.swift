@@ -10,10 +10,12 @@ struct Diff: ParsableCommand {
         abstract: "Compare two versions, time ranges or stores.",
         discussion: """
             Time lost is compared per watched hour. A group counts as worse or better
-            if the change is statistically significant: the 95% confidence interval of
-            the ratio does not include 1. If watched time is not recorded, equal watched
-            time is assumed on both sides; if it is recorded for some loops, only those
-            are compared.
+            if the change is statistically significant: less than one in twenty
+            comparisons of equal sides calls any of their groups so. What is compared
+            are hosts, or runs of the same hosts if hosts are few; with 3 hosts no
+            change is significant. If watched time is not recorded, equal watched time
+            is assumed on both sides; if it is recorded for some loops, only those are
+            compared.
 
             A and B are versions, time ranges such as 2026-11-01..2026-11-07 or 7d..,
             or paths of stores. The filters apply to both.
@@ -45,7 +47,7 @@ struct Diff: ParsableCommand {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "Exit with status 2 if a group, or the total, regressed by more than this ratio and the change is statistically significant.",
+            "Exit with status 2 if a group, or the total, lost more than this many times as much, beyond chance.",
             valueName: "ratio"))
     var failAbove: Double?
 
@@ -87,6 +89,10 @@ struct Diff: ParsableCommand {
                 terminal: rows.output.terminal)
             try rows.output.show(view.lines)
         }
-        if let failAbove, comparison.exceeds(failAbove) { throw ExitCode(2) }
+        guard let failAbove else { return }
+        if let reason = comparison.cannotTell {
+            say("stallctl: --fail-above cannot tell: \(reason)".printable)
+        }
+        if comparison.exceeds(failAbove) { throw ExitCode(2) }
     }
 }

@@ -61,7 +61,7 @@ extension Report {
                 ("Change", false), (names[0], true), (names[1], true), ("Ratio", true),
                 ("95% CI", true),
             ], sections: sections, data: data, rules: rules, footer: footer)
-        page.notes = view.sideLines
+        page.notes = view.sideLines + [view.basis].compactMap(\.self)
         if comparison.groups.count > groups.count {
             let hidden = comparison.groups.count - groups.count
             page.rest = "\(counted(hidden, "more group")): --limit \(hidden + limit)"
@@ -117,6 +117,7 @@ extension RateRatio {
     }
 
     fileprivate var intervalText: String {
-        "×\(low.short) to " + (high.isFinite ? "×\(high.short)" : "any number")
+        low <= 0 && !high.isFinite
+            ? "unknown" : "×\(low.short) to " + (high.isFinite ? "×\(high.short)" : "any number")
     }
 }

@@ -10,7 +10,7 @@ extension DiffRow {
         "kind", "change", "signature", "title", "frames", "count_a", "count_b", "total_ms_a",
         "total_ms_b", "rate_ms_per_hour_a", "rate_ms_per_hour_b", "ratio", "ratio_low",
         "ratio_high", "compared_count_a", "compared_count_b", "compared_total_ms_a",
-        "compared_total_ms_b",
+        "compared_total_ms_b", "significant", "unit", "units_a", "units_b", "cannot_tell",
     ]
 
     var csvFields: [CSVWriter.Field] {
@@ -21,6 +21,8 @@ extension DiffRow {
             number(totalMsA), number(totalMsB), number(rateMsPerHourA), number(rateMsPerHourB),
             number(ratio), number(ratioLow), number(ratioHigh), .plain("\(comparedCountA)"),
             .plain("\(comparedCountB)"), number(comparedTotalMsA), number(comparedTotalMsB),
+            .plain("\(significant)"), .plain(unit ?? ""), .plain(unitsA.map(String.init) ?? ""),
+            .plain(unitsB.map(String.init) ?? ""), .text(cannotTell ?? ""),
         ]
     }
 }
@@ -52,6 +54,7 @@ struct DiffView {
             return wrapped(lines + ["No stalls on either side."])
         }
         lines.append(summary)
+        if let basis { lines.append(basis) }
         if comparison.watched == nil {
             lines.append(
                 "Watched time is not recorded; assuming equal watched time on both sides."
@@ -102,9 +105,19 @@ struct DiffView {
         guard ratio.value.isFinite, ratio.value > 0 else {
             return ratio.value > 0 ? "A lost nothing." : "B lost nothing."
         }
-        let text =
-            "B lost \(ratio.value.short) times as much as A\(unit) (95% confidence interval: \(ratio.low.short) to \(ratio.high.short))."
+        let bounds = interval(ratio)
+        let clause = bounds.isEmpty ? "" : " (95% confidence interval: \(bounds))"
+        let text = "B lost \(ratio.value.short) times as much as A\(unit)\(clause)."
         return terminal.paint(text, .strong)
+    }
+
+    /// What the intervals rest on: `Compared by host, 10 in A and 12 in B.`
+    var basis: String? {
+        if let reason = comparison.cannotTell {
+            return "Cannot tell whether a difference is significant: \(reason)."
+        }
+        guard let units = comparison.units else { return nil }
+        return "Compared by \(units.word): \(units.first) in A, \(units.second) in B."
     }
 
     private var table: Table {
@@ -117,7 +130,9 @@ struct DiffView {
             }
             let frames = group.group.frames.isEmpty ? [group.title] : group.group.frames
             return [
-                .init(group.change.rawValue, style: group.change.style),
+                .init(
+                    group.change.rawValue,
+                    style: group.isSignificant ? group.change.style : .faint),
                 .init(
                     group.ratio.value.isFinite && group.ratio.value > 0
                         ? group.ratio.value.short : ""),

@@ -119,11 +119,15 @@ import Testing
     @Test func `diff fails when a threshold is crossed, beyond chance`() throws {
         try withTemporaryDirectory { directory in
             for (name, count) in [("few", UInt64(6)), ("many", 40)] {
-                try SampleReports.writeStore(
-                    at: directory.appending(path: name + ".sqlite"),
-                    (1...count).map {
-                        SampleReports.report($0 + count * 100, startingAfter: Int64($0))
-                    })
+                for host in UInt64(1)...6 {
+                    let run = SampleReports.run(host: "web-\(host)", number: 900 + host)
+                    try SampleReports.writeStore(
+                        at: directory.appending(path: name + ".sqlite"),
+                        (1...count).map {
+                            SampleReports.report(
+                                $0 + count * 100 + host * 50, run: run, startingAfter: Int64($0))
+                        }, run: run)
+                }
             }
             let worse = ["diff", "few.sqlite", "many.sqlite", "--fail-above"]
             #expect(try stallctl(worse + ["2"], in: directory).status == 2)
@@ -131,6 +135,12 @@ import Testing
             #expect(try stallctl(worse + ["0.5"], in: directory).status == 64)
             let better = ["diff", "many.sqlite", "few.sqlite", "--fail-above", "1"]
             #expect(try stallctl(better, in: directory).status == 0)
+            try SampleReports.writeStore(
+                at: directory.appending(path: "one.sqlite"), [SampleReports.report()])
+            let untold = try stallctl(
+                ["diff", "one.sqlite", "many.sqlite", "--fail-above", "1.2"], in: directory)
+            #expect(untold.status == 0)
+            #expect(untold.errors == "stallctl: --fail-above cannot tell: 1 host and 6 hosts\n")
             let mistyped = ["diff", "2.3.0", "2.3.1", "--store", "few.sqlite"]
             let typo = try stallctl(mistyped, in: directory)
             #expect(typo.status == 0)

@@ -129,7 +129,7 @@ import Testing
                     StallAggregate(
                         group, totals: all, watched: part, first: SampleReports.noon,
                         last: SampleReports.noon)
-                ], watched: watched)
+                ], watched: watched, runs: .unknown(reason: "not asked"))
         }
         let same = Comparison(side(20, 0), side(20, 400))
         #expect(same.ratio.value == 1 && same.change == .unclear && !same.exceeds(1.2))

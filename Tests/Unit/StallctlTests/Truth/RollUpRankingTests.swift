@@ -82,7 +82,10 @@ import Testing
                 return filter
             }
             func comparison(_ rankings: [Ranking]) -> Comparison {
-                let sides = rankings.map { ComparedSide(groups: $0.groups, watched: nil) }
+                let sides = rankings.map {
+                    ComparedSide(
+                        groups: $0.groups, watched: nil, runs: .unknown(reason: "not asked"))
+                }
                 return Comparison(sides[0], sides[1])
             }
             let near = comparison(
@@ -98,8 +101,6 @@ import Testing
             #expect(near.groups.map(\.change) == exact.groups.map(\.change))
             for (near, exact) in zip(near.groups, exact.groups) {
                 #expect(near.ratio.value == exact.ratio.value)
-                #expect(abs(near.ratio.low / exact.ratio.low - 1) < 0.05)
-                #expect(abs(near.ratio.high / exact.ratio.high - 1) < 0.05)
             }
         }
     }

@@ -1,0 +1,253 @@
+// Decides which differences of a comparison chance does not explain. docs/decisions/0019-judge-differences-by-hosts.md
+// has the rule, what else was tried, and how it was measured.
+
+internal import StallModel
+internal import StallQuery
+
+/// One group on both sides, as the judge sees it.
+struct JudgedGroup {
+    var first: [RunTotals]
+    var second: [RunTotals]
+}
+
+/// Judges the groups of one comparison together: among two hundred groups, one in twenty must not mean five percent.
+struct ComparisonJudge {
+    let placements: UnitPlacements
+    /// The second side's watched time divided by the first's.
+    private let odds: Double
+    /// The largest groups, then the total of all.
+    private let judged: [Judged]
+    /// Where a group is in `judged`; nil for one too small to be judged.
+    private let places: [Int?]
+
+    /// What is known of a group whatever the ratio.
+    fileprivate struct Judged {
+        var placed: PlacedGroup
+        var first, second: StallTotals
+        /// The second side's share of the time lost.
+        var share: Double
+        /// How many stalls of equal length would vary as much; of a group of one side, at most so many units of equal
+        /// time.
+        var count: Double
+    }
+
+    /// Lost time by unit, of one group.
+    fileprivate struct Sums {
+        var lost: [Duration]
+        var first = StallTotals()
+        var second = StallTotals()
+    }
+
+    /// The share of placements that counts as rare on one side. With 2.5 % on either side, the worst of many cases would
+    /// hold the truth in less than 95 of 100.
+    static let tail = 0.018
+    /// So many groups are judged, those in which the most time was lost. Which these are does not depend on where the
+    /// placements put it, so that choosing them is no choice of extremes.
+    static let groupLimit = 200
+
+    /// - Parameters:
+    ///   - groups: The stalls of each group by run, of watched loops only if time is compared per watched hour. A group
+    ///     without any is not judged.
+    ///   - rest: All stalls of groups without any.
+    ///   - odds: The second side's watched time divided by the first's.
+    init(
+        _ placements: UnitPlacements, _ groups: [JudgedGroup], rest: JudgedGroup, isWatched: Bool,
+        odds: Double
+    ) {
+        (self.placements, self.odds) = (placements, odds)
+        let none = Sums(lost: Array(repeating: .zero, count: placements.units.count))
+        let means = Self.meanWatched(placements)
+        func perHour(_ sums: Sums) -> [Double] {
+            zip(sums.lost, placements.units).map { lost, unit in
+                lost / .seconds(1) / (unit.isSecond ? means.second : means.first)
+            }
+        }
+        var total = none
+        var known: [(group: Int, sums: Sums)] = []
+        for (number, group) in (groups + [rest]).enumerated()
+        where !group.first.isEmpty || !group.second.isEmpty {
+            var sums = none
+            for (runs, isSecond) in [(group.first, false), (group.second, true)] {
+                for run in runs {
+                    let stalls = isWatched ? run.watched : run.totals
+                    guard stalls.count > 0,
+                        let unit = placements.unit(of: run.run, isSecond: isSecond)
+                    else { continue }
+                    // Whole numbers, so that the order of the runs does not matter.
+                    sums.lost[unit] += stalls.total
+                    if isSecond { sums.second.add(stalls) } else { sums.first.add(stalls) }
+                }
+            }
+            total.first.add(sums.first)
+            total.second.add(sums.second)
+            for unit in sums.lost.indices { total.lost[unit] += sums.lost[unit] }
+            if number < groups.count { known.append((number, sums)) }
+        }
+        if known.count > Self.groupLimit {
+            let sizes = known.map { perHour($0.sums).reduce(0, +) }
+            let largest = known.indices.sorted { (sizes[$1], $0) < (sizes[$0], $1) }
+            known = largest.prefix(Self.groupLimit).map { known[$0] }
+        }
+        var places: [Int?] = Array(repeating: nil, count: groups.count)
+        for (place, one) in known.enumerated() { places[one.group] = place }
+        self.places = places + [known.count]
+        judged = (known.map(\.sums) + [total]).map { sums in
+            Judged(sums, perHour(sums), placements)
+        }
+    }
+
+    /// The groups of two sides that may be judged.
+    static func largestGroups(_ sides: [Ranking]) -> Set<Int64> {
+        let isWatched = sides.allSatisfy { ($0.watched.total ?? .zero) > .zero }
+        var sizes: [Int64: Double] = [:]
+        for side in sides {
+            let watched = isWatched ? side.watched.total! / .seconds(3600) : 1
+            for group in side.groups {
+                let lost = isWatched ? group.watched.total : group.total
+                sizes[group.group.signature, default: 0] += lost / .seconds(1) / watched
+            }
+        }
+        guard sizes.count > groupLimit else { return Set(sizes.keys) }
+        let largest = sizes.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+        return Set(largest.prefix(groupLimit).map(\.key))
+    }
+
+    private static func meanWatched(
+        _ placements: UnitPlacements
+    ) -> (first: Double, second: Double) {
+        var sums = (first: 0.0, second: 0.0)
+        for unit in placements.units {
+            if unit.isSecond { sums.second += unit.watched } else { sums.first += unit.watched }
+        }
+        let counts = placements.counts
+        return (sums.first / Double(counts.first), sums.second / Double(counts.second))
+    }
+
+    /// - Returns: Nil with the reason if nothing can be told.
+    static func make(
+        _ first: ComparedRuns, _ second: ComparedRuns, _ groups: [JudgedGroup],
+        rest: JudgedGroup, isWatched: Bool, exposure: Double
+    ) -> (judge: ComparisonJudge?, reason: String?) {
+        guard case .known(var one) = first, case .known(var other) = second else {
+            for case .unknown(let reason) in [first, second] { return (nil, reason) }
+            return (nil, nil)
+        }
+        if isWatched {
+            one.removeAll { ($0.watched ?? .zero) <= .zero }
+            other.removeAll { ($0.watched ?? .zero) <= .zero }
+        }
+        let (placements, reason) = UnitPlacements.make(one, other, areWatched: isWatched)
+        guard let placements else { return (nil, reason) }
+        return (
+            ComparisonJudge(placements, groups, rest: rest, isWatched: isWatched, odds: exposure), nil
+        )
+    }
+
+    /// The groups that are judged together. Their total is another one, unless it is the only one.
+    private var family: Range<Int> { 0..<(judged.count > 2 ? judged.count : 1) }
+
+    /// The intervals of the groups, then of the total; and whether each differs significantly, corrected for their
+    /// number.
+    func verdicts() -> [(low: Double, high: Double, isSignificant: Bool)] {
+        let differing = differing(ratio: 1)
+        return places.map { place in
+            guard let place else { return (0, .infinity, false) }
+            let bounds = interval(judged[place])
+            return (bounds.low, bounds.high, differing[place] != .neither)
+        }
+    }
+
+    /// Whether any group, or the total, lost more than `limit` times as much, beyond chance.
+    func exceeds(_ limit: Double) -> Bool { differing(ratio: limit).contains(.more) }
+
+    private enum Difference { case less, neither, more }
+
+    /// Which groups differ from a ratio so that chance does not explain it as one of all groups.
+    ///
+    /// **Source:** Westfall and Young 1993, the step-down maxT procedure: each group is compared with the largest
+    /// statistic, in each placement, of those groups that differ no more than it does.
+    private func differing(ratio: Double) -> [Difference] {
+        let statistics = judged.map { $0.placed.statistics(ratio, placements) }
+        var found = Array(repeating: Difference.neither, count: judged.count)
+        var largest = Array(repeating: 0.0, count: UnitPlacements.count)
+        var shares: [(place: Int, share: Double)] = []
+        // From the least on.
+        let order = family.sorted { abs(statistics[$0].actual) < abs(statistics[$1].actual) }
+        for place in order {
+            let bar = abs(statistics[place].actual) - 1e-9
+            var count = 1
+            for (index, statistic) in statistics[place].placed.enumerated() {
+                largest[index] = max(largest[index], abs(statistic))
+                if largest[index] >= bar { count += 1 }
+            }
+            shares.append((place, Double(count) / Double(UnitPlacements.count + 1)))
+        }
+        for (place, share) in shares.reversed() {
+            guard share <= 2 * Self.tail else { break }
+            let isMore = statistics[place].actual > 0
+            guard !isLuck(judged[place], ratio: ratio, isMore: isMore) else { continue }
+            found[place] = isMore ? .more : .less
+        }
+        // The total of a single group is that group.
+        if family.count == 1, judged.count == 2 { found[1] = found[0] }
+        return found
+    }
+
+    // MARK: Luck of stalls
+
+    /// Whether few stalls explain the difference if each came on either side by its watched time and the ratio.
+    ///
+    /// Where the sides were watched for about as long as each other, a placement is as likely as the actual one if the
+    /// ratio is 1, and the placements tell all. Otherwise the sides have different numbers of stalls, and of few long
+    /// ones the placements tell too much.
+    private func isLuck(_ group: Judged, ratio: Double, isMore: Bool) -> Bool {
+        guard !placements.isEven || (isMore ? ratio > 1 : ratio < 1) else { return false }
+        let chance = ratio * odds / (1 + ratio * odds)
+        let probability =
+            isMore
+            ? BinomialBound.probability(
+                of: group.share * group.count, orMoreOf: group.count, chance: chance)
+            : BinomialBound.probability(
+                of: (1 - group.share) * group.count, orMoreOf: group.count, chance: 1 - chance)
+        return probability * Double(family.count) > Self.tail
+    }
+
+    private func interval(_ group: Judged) -> (low: Double, high: Double) {
+        guard group.first.count > 0 || group.second.count > 0 else { return (0, .infinity) }
+        var (low, high) = group.placed.interval(tail: Self.tail)
+        // As `isLuck`: what only the placements exclude is not excluded.
+        let (count, share) = (group.count, group.share)
+        let least = BinomialBound.lowestOdds(share * count, of: count, tail: Self.tail) / odds
+        let most =
+            1 / BinomialBound.lowestOdds((1 - share) * count, of: count, tail: Self.tail) / odds
+        if placements.isEven {
+            if low > 1 { low = max(1, min(low, least)) }
+            if high < 1 { high = min(1, max(high, most)) }
+        } else {
+            (low, high) = (min(low, least), max(high, most))
+        }
+        return (
+            group.second.count > 0 ? low : 0, group.first.count > 0 ? high : .infinity
+        )
+    }
+}
+
+extension ComparisonJudge.Judged {
+    fileprivate init(
+        _ sums: ComparisonJudge.Sums, _ seconds: [Double], _ placements: UnitPlacements
+    ) {
+        (first, second) = (sums.first, sums.second)
+        placed = PlacedGroup(seconds, placements)
+        let (one, other) = (first.total / .seconds(1), second.total / .seconds(1))
+        share = one + other > 0 ? other / (one + other) : 0
+        let squares = first.squares + second.squares
+        count = squares > 0 ? (one + other) * (one + other) / squares : 0
+        if first.count == 0 || second.count == 0 {
+            let sum = seconds.reduce(0, +)
+            let unitSquares = seconds.reduce(0) { $0 + $1 * $1 }
+            count = min(count, unitSquares > 0 ? sum * sum / unitSquares : 0)
+        }
+        // Squares are added up in the order in which stalls are stored: no answer may depend on their last digits.
+        count = (count * 1e6).rounded() / 1e6
+    }
+}

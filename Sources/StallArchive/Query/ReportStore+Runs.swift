@@ -1,0 +1,68 @@
+// Stalls by process run, for comparisons. Roll-ups do not tell runs apart, so that the reports are read.
+
+package import StallModel
+package import StallQuery
+package import StallStore
+
+extension ReportStore {
+    /// Tells of the stalls that the filter selects, one by one; false in an agent's store, whose reports have no
+    /// groups. Of stalls whose reports were pruned nothing is known.
+    ///
+    /// - Parameter begin: Is given what the stalls' indices are of.
+    ///
+    /// **Cost:** time grows with the reports, memory with the runs.
+    package func runStalls(
+        _ filter: ReportFilter, begin: (RunLoops) -> Void,
+        _ body: (RunStall) -> Void
+    ) throws(StoreError) -> Bool {
+        var filter = filter
+        filter.verdicts = filter.verdicts ?? [.stalled]
+        return try answer { [filter] connection in
+            guard try connection.isGrouped else { return false }
+            let reader = try SummaryReader(connection)
+            let watched = try WatchedLoops(connection)
+            var hashes: [Int64: Int64] = [:]
+            let groups = try connection.prepare("select id, hash from signature")
+            while try groups.step() { hashes[try groups.integer(at: 0)] = try groups.integer(at: 1) }
+            var names: [String] = []
+            var numbers: [String: Int] = [:]
+            let loops = reader.loops.mapValues { loop in
+                let number = numbers[loop.name] ?? names.count
+                if number == names.count {
+                    numbers[loop.name] = number
+                    names.append(loop.name)
+                }
+                return (run: loop.run, name: number)
+            }
+            begin(RunLoops(runs: reader.runs, names: names, loops: Array(loops.values)))
+            let condition = Condition(filter)
+            let rows = try connection.prepare(
+                """
+                select report.source, report.loop, report.signature, report.duration_ns, report.cause
+                from \(connection.reports(filter)) where \(condition.sql)
+                """)
+            try condition.bind(to: rows)
+            // Reports of a source lie together, and mostly are of one loop.
+            var last = (source: Int64.min, loop: Int64.min)
+            var (run, name, isWatched) = (0, 0, false)
+            while try rows.step() {
+                guard let signature = rows.optionalInteger(at: 2) else { continue }
+                let place = (source: try rows.integer(at: 0), loop: try rows.integer(at: 1))
+                if place != last {
+                    guard let loop = loops[place.loop] else {
+                        throw rows.damage("a report of no loop")
+                    }
+                    (run, name) = loop
+                    isWatched = watched.contains(source: place.source, loop: place.loop)
+                    last = place
+                }
+                guard let hash = hashes[signature] else { throw rows.damage("a report of no group") }
+                body(
+                    RunStall(
+                        run: run, loop: name, signature: hash, cause: try rows.causeClass(at: 4),
+                        isWatched: isWatched, duration: .nanoseconds(try rows.duration_ns(at: 3))))
+            }
+            return true
+        }
+    }
+}

@@ -1,0 +1,142 @@
+// The field: hosts of uneven load, whose stalls are of some length and come alone or in bursts.
+
+import Foundation
+import StallModel
+
+/// The same numbers for the same seed.
+struct Random {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
+        return mixed ^ (mixed >> 31)
+    }
+
+    /// Above 0, below 1.
+    mutating func unit() -> Double { (Double(next() >> 11) + 0.5) / 9_007_199_254_740_992 }
+
+    mutating func normal() -> Double { sqrt(-2 * log(unit())) * cos(2 * .pi * unit()) }
+
+    mutating func poisson(_ mean: Double) -> Int {
+        // Of a large mean it is the sum of those of its parts.
+        var (count, rest) = (0, mean)
+        while rest > 0 {
+            let part = min(rest, 30)
+            rest -= part
+            var product = unit()
+            let end = exp(-part)
+            while product > end {
+                count += 1
+                product *= unit()
+            }
+        }
+        return count
+    }
+}
+
+enum Lengths: String, CaseIterable {
+    case constant, logNormal1, logNormal2, pareto
+
+    /// In seconds; one on average.
+    func draw(_ random: inout Random) -> Double {
+        switch self {
+        case .constant: 1
+        case .logNormal1: exp(random.normal() - 0.5)
+        case .logNormal2: exp(2 * random.normal() - 2)
+        case .pareto: pow(random.unit(), -1 / 1.5) / 3
+        }
+    }
+}
+
+/// Which hosts or runs are on the two sides.
+struct Design {
+    var first: Int
+    var second: Int
+    /// The same hosts on both sides.
+    var isShared = false
+    /// Runs of one host.
+    var areRuns = false
+    /// Each host's watched hours.
+    var hours = (first: 100.0, second: 100.0)
+    /// The standard deviation of the logarithm of each host's hours.
+    var spread = 0.0
+
+    var name: String {
+        "\(first)/\(second)" + (isShared ? " same hosts" : areRuns ? " runs of one host" : " hosts")
+            + (hours.first == hours.second
+                ? "" : " watched \(Int(hours.first)):\(Int(hours.second))")
+            + (spread > 0 ? " watched unevenly" : "")
+    }
+}
+
+struct Case {
+    var design: Design
+    var lengths: Lengths
+    /// Expected, of each group on a side.
+    var stalls: Double
+    var isBursty = false
+    var groups = 1
+
+    var name: String {
+        "\(design.name), \(lengths.rawValue), \(Int(stalls)) stalls"
+            + (isBursty ? " in bursts" : "")
+            + ", \(groups) groups"
+    }
+}
+
+/// The stalls of one group on one host.
+typealias Stalls = [Double]
+
+/// Both sides of a comparison: by host, by group.
+struct Pair {
+    var first: [[Stalls]] = []
+    var second: [[Stalls]] = []
+    /// Each host's watched hours.
+    var hours: (first: [Double], second: [Double])
+
+    /// - Parameter truth: How many times as often each group stalls on the second side.
+    init(_ one: Case, truth: (Int) -> Double, _ random: inout Random) {
+        let design = one.design
+        let mean = Double(design.first + design.second) / 2
+        func loads() -> [Double] {
+            let spread = design.areRuns ? 0.5 : 0.7
+            let all = exp(spread * random.normal() - spread * spread / 2)
+            return (0..<one.groups).map { _ in
+                all * exp(spread / 2 * random.normal() - spread * spread / 8)
+            }
+        }
+        func host(_ loads: [Double], _ hours: Double, _ factor: (Int) -> Double) -> [Stalls] {
+            loads.enumerated().map { group, load in
+                let expected = one.stalls / mean * load * hours / 100 * factor(group)
+                var stalls: Stalls = []
+                for _ in 0..<random.poisson(one.isBursty ? expected / 5 : expected) {
+                    // Bursts of five on average.
+                    repeat {
+                        stalls.append(one.lengths.draw(&random))
+                    } while one.isBursty && random.unit() > 0.2
+                }
+                return stalls
+            }
+        }
+        func watched(_ hours: Double, _ count: Int) -> [Double] {
+            (0..<count).map { _ in
+                design.spread > 0 ? hours * exp(design.spread * random.normal()) : hours
+            }
+        }
+        hours = (
+            watched(design.hours.first, design.first), watched(design.hours.second, design.second)
+        )
+        let known = (0..<design.first).map { _ in loads() }
+        for (loads, hours) in zip(known, hours.first) {
+            first.append(host(loads, hours) { _ in 1 })
+        }
+        for (number, hours) in hours.second.enumerated() {
+            second.append(host(design.isShared ? known[number] : loads(), hours, truth))
+        }
+    }
+}
