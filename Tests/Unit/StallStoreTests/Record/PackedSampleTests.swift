@@ -50,6 +50,16 @@ import Testing
         #expect(samples.encoded.count == 31)
     }
 
+    /// Each entry is read from the store: three million took 10 s and 2 GB.
+    @Test func `a stack of more entries than any agent's is no list`() {
+        for (count, isList) in [(1 << 16, true), (1 << 16 | 1, false), (1 << 20 | 1, false)] {
+            let entries = [UInt8](repeating: 2, count: count).withUnsafeBytes {
+                [StackEntry](encoded: $0)
+            }
+            #expect((entries != nil) == isList, "\(count)")
+        }
+    }
+
     @Test func `a list of before schema version 17 is read`() {
         let bytes = list(
             82, 125_240_051, 312_556, 5680, 1, 26, 156_691_324, 99, 57_616, 2, 77, 500, 7, 0)
