@@ -8,7 +8,7 @@ import Testing
 @testable import StallRunLoop
 
 /// Goal: a loop whose descriptors the app has closed touches nothing that has their numbers now, also if it never sleeps.
-/// Method: processes of their own, which close everything from 3 on and put something of the same kind there.
+/// Method: processes of their own, which close the loop's and put something of the same kind there.
 @Suite struct LostDescriptorTests {
     @Test(arguments: [false, true])
     func `a busy loop takes no event out of a set of the app`(isBatch: Bool) async {
@@ -138,11 +138,12 @@ private func playMainQueue() {
     exit(wait(for: child) == 0 ? 0 : 1)
 }
 
+/// Those of loops. Without its own, Dispatch's thread would end the process, or take an event of the set in their place.
 private func closeAll() {
-    for number in CInt(3)..<256 { close(number) }
+    for number in CInt(3)..<256 where stall_descriptor_is_own(number) { close(number) }
 }
 
-/// Closes everything from 3 on, and gives `number` to a new file.
+/// Closes the loops' descriptors, and gives `number` to a new file.
 private func takeNumber(_ number: CInt, _ make: () -> CInt) -> CInt {
     closeAll()
     let made = make()
