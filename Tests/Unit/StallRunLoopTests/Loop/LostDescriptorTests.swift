@@ -68,6 +68,7 @@ import Testing
     /// The mark alone would say that the set is the library's.
     @Test func `a loop knows the set of another loop from its own`() async {
         await #expect(processExitsWith: .success) {
+            openDispatchDescriptors()
             onFreshThread {
                 let loop = EventRunLoop.current
                 loop.add(LoopSource { _ in }, toMode: .default)
@@ -136,6 +137,16 @@ private func playMainQueue() {
         return read(ends[0], &bytes, 16) == 8 ? 0 : 1
     }
     exit(wait(for: child) == 0 ? 0 : 1)
+}
+
+/// Dispatch opens its own at the first timer, and would get the number of another loop's.
+private func openDispatchDescriptors() {
+    let fired = DispatchSemaphore(value: 0)
+    let timer = DispatchSource.makeTimerSource()
+    timer.setEventHandler { fired.signal() }
+    timer.schedule(deadline: .now())
+    timer.resume()
+    fired.wait()
 }
 
 /// Those of loops. Without its own, Dispatch's thread would end the process, or take an event of the set in their place.
