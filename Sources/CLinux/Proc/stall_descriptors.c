@@ -18,13 +18,29 @@
 enum { MARK = 61 };
 static bool can_mark;
 
+// The numbers of files that could not be marked: a sandbox may refuse it from some time on, or in some threads.
+enum { MOST = 1 << 16 };
+static uint64_t refused[MOST / 64];
+
+static void note_refusal(int descriptor, bool is_refused) {
+    if (descriptor >= MOST) return;
+    const uint64_t bit = 1ull << descriptor % 64;
+    if (is_refused) __atomic_fetch_or(&refused[descriptor / 64], bit, __ATOMIC_RELAXED);
+    else __atomic_fetch_and(&refused[descriptor / 64], ~bit, __ATOMIC_RELAXED);
+}
+
+static bool was_refused(int descriptor) {
+    return descriptor >= 0 && descriptor < MOST
+        && (__atomic_load_n(&refused[descriptor / 64], __ATOMIC_RELAXED) >> descriptor % 64 & 1);
+}
+
 int stall_descriptor_own(int descriptor) {
     const struct f_owner_ex owner = {.type = F_OWNER_PGRP, .pid = getpgrp()};
     if (descriptor < 0) return descriptor;
     const int saved = errno;
     const bool is_marked = fcntl(descriptor, F_SETOWN_EX, &owner) == 0 && fcntl(descriptor, F_SETSIG, MARK) == 0;
-    // A sandbox may refuse it from some time on: then a file without a mark may be an own one.
-    if (is_marked || errno != EBADF) __atomic_store_n(&can_mark, is_marked, __ATOMIC_RELAXED);
+    if (is_marked) __atomic_store_n(&can_mark, true, __ATOMIC_RELAXED);
+    note_refusal(descriptor, !is_marked && errno != EBADF);
     errno = saved;
     return descriptor;
 }
@@ -99,7 +115,7 @@ bool stall_waiter_is_lost(int descriptor, pid_t thread) {
 }
 
 bool stall_descriptor_is_foreign(int descriptor) {
-    return __atomic_load_n(&can_mark, __ATOMIC_RELAXED) && !stall_descriptor_is_own(descriptor);
+    return __atomic_load_n(&can_mark, __ATOMIC_RELAXED) && !was_refused(descriptor) && !stall_descriptor_is_own(descriptor);
 }
 
 void stall_descriptor_close(int descriptor) {

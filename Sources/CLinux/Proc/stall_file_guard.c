@@ -13,7 +13,7 @@
 static __thread bool is_guarding;
 
 // The numbers under which guarded files were opened. A number above these is not guarded.
-enum { MOST = 4096 };
+enum { MOST = 1 << 16 };
 static uint64_t opened[MOST / 64];
 
 static bool is_guarded(int number) {
@@ -116,7 +116,7 @@ enum { COUNT = sizeof calls / sizeof *calls };
 const char *stall_file_guard_name(int index) { return index < COUNT ? calls[index].name : NULL; }
 
 stall_any_function stall_file_guard_wrap(int index, stall_any_function function) {
-    if (index < 0 || index >= COUNT) return NULL;
+    if (index < 0 || index >= COUNT || function == calls[index].guarded) return NULL;
     __atomic_store_n(calls[index].original, function, __ATOMIC_RELEASE);
     return calls[index].guarded;
 }

@@ -3,6 +3,9 @@
 #pragma once
 #include <stdbool.h>
 
+// Of another copy of the agent in the process, the functions are others: each guards for itself.
+#pragma GCC visibility push(hidden)
+
 /// A function of any type, as SQLite passes them.
 typedef void (*stall_any_function)(void);
 
@@ -17,3 +20,5 @@ stall_any_function _Nullable stall_file_guard_wrap(int index, stall_any_function
 
 void stall_file_guard_begin(void);
 void stall_file_guard_end(void);
+
+#pragma GCC visibility pop

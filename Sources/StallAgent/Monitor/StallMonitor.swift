@@ -123,6 +123,8 @@ public final class StallMonitor: Sendable {
         guard configuration.isEnabled else { return }
         let logger = configuration.logger
         logRefusedCalls(to: logger)
+        // Reads the time zone, for the default log handler: not only with the first warning, under a filter perhaps.
+        tzset()
         guard let watchdog = Watchdog() else {
             return logger.error("stalls will not be recorded: \(AgentThread.failureText)")
         }
