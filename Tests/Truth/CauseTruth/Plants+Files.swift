@@ -21,13 +21,17 @@ extension Plant {
         },
         Plant(name: "write to a full terminal", cause: .ipc) {
             withTerminal { master, slave in
+                // The rest is read before the number is another plant's.
+                let isRead = DispatchSemaphore(value: 0)
                 later {
                     var bytes = [UInt8](repeating: 0, count: 4096)
                     var count = 0
                     while count < 1 << 16 { count += max(1, read(master, &bytes, bytes.count)) }
+                    isRead.signal()
                 }
                 let bytes = [UInt8](repeating: 7, count: 1 << 16)
                 _ = write(slave, bytes, bytes.count)
+                isRead.wait()
             }
         },
         Plant(name: "poll of a terminal", cause: .ipc) {
