@@ -125,9 +125,8 @@ extension EventRunLoop {
     func checkDescriptors(_ items: ModeItems, _ error: CInt) {
         switch error {
         case EBADF, EINVAL: loseDescriptors()
-        case EINTR: break
-        // A filter refuses with an error of its choice.
-        default: if waitsPrecisely { waitWithTimer() }
+        case ENOSYS, EPERM: if waitsPrecisely { waitWithTimer() }
+        default: break
         }
     }
 

@@ -175,7 +175,6 @@ public final class LoopMessagePort<Message: Sendable>: Sendable {
     /// called after it.
     public func close() { link.close() }
 
-    fileprivate func stopReading() { link.stopReading() }
     fileprivate func endReading() { link.endReading() }
     fileprivate var inbox: LoopSource { link.inbox }
 }
@@ -241,8 +240,7 @@ private final class MessageReceiver<Message: Sendable>: @unchecked Sendable {
             case .incomplete: return
             case .tooLong(let size): return end(.tooLong(size))
             case .message(let bytes):
-                // The app's coding takes its time: another thread may have closed the port meanwhile.
-                guard let message = decoded(bytes), port.isOpen else { return }
+                guard let message = decoded(bytes) else { return }
                 // For a run that is nested in the handler: the socket may have nothing to wake it.
                 if frames.hasNext { port.inbox.signal() }
                 handler(port, message)
@@ -259,9 +257,8 @@ private final class MessageReceiver<Message: Sendable>: @unchecked Sendable {
     }
 
     private func end(_ end: MessagePortEnd) {
-        guard port.isOpen else { return }
         isOver = true
-        if end == .finished { port.stopReading() } else { port.close() }
+        if end != .finished { port.close() }
         onEnd(port, end)
         if end == .finished { port.endReading() }
     }

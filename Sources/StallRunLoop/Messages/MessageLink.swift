@@ -22,8 +22,6 @@ final class MessageLink: @unchecked Sendable {
         /// The peer is to be told that no more comes, once all is written; it was told.
         var isFinishing = false
         var isFinished = false
-        /// Nothing more comes. The end of a stream is ready for ever, which a nested run would see again and again.
-        var isAtEnd = false
         /// No more is read; the socket is closed once all is written.
         var isReadingOver = false
         /// The source is gone, and the descriptor is to be closed by whoever has the turn.
@@ -109,14 +107,6 @@ final class MessageLink: @unchecked Sendable {
             state.isRefusing = true
             state.isFinishing = true
             if state.turn == .nobody { shutDown(&state) }
-        }
-    }
-
-    /// The peer sends no more; more may be sent to it.
-    func stopReading() {
-        state.withLock { state in
-            state.isAtEnd = true
-            setEvents(state)
         }
     }
 
@@ -226,7 +216,7 @@ final class MessageLink: @unchecked Sendable {
 
     /// What to wait for. With the lock, so that it changes together with what there is to do.
     private func setEvents(_ state: borrowing State) {
-        var events: DescriptorEvents = state.isAtEnd ? [] : .readable
+        var events: DescriptorEvents = state.isReadingOver ? [] : .readable
         if state.turn == .loop { events.insert(.writable) }
         if source.events != events { source.events = events }
     }
