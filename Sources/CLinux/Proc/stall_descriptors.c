@@ -8,6 +8,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "number_set.h"
 #include "stall_numbers.h"
 
 #ifndef SYS_close_range
@@ -19,20 +20,7 @@ enum { MARK = 61 };
 static bool can_mark;
 
 // The numbers of files that could not be marked: a sandbox may refuse it from some time on, or in some threads.
-enum { MOST = 1 << 16 };
-static uint64_t refused[MOST / 64];
-
-static void note_refusal(int descriptor, bool is_refused) {
-    if (descriptor >= MOST) return;
-    const uint64_t bit = 1ull << descriptor % 64;
-    if (is_refused) __atomic_fetch_or(&refused[descriptor / 64], bit, __ATOMIC_RELAXED);
-    else __atomic_fetch_and(&refused[descriptor / 64], ~bit, __ATOMIC_RELAXED);
-}
-
-static bool was_refused(int descriptor) {
-    return descriptor >= 0 && descriptor < MOST
-        && (__atomic_load_n(&refused[descriptor / 64], __ATOMIC_RELAXED) >> descriptor % 64 & 1);
-}
+static number_set refused;
 
 int stall_descriptor_own(int descriptor) {
     const struct f_owner_ex owner = {.type = F_OWNER_PGRP, .pid = getpgrp()};
@@ -40,7 +28,7 @@ int stall_descriptor_own(int descriptor) {
     const int saved = errno;
     const bool is_marked = fcntl(descriptor, F_SETOWN_EX, &owner) == 0 && fcntl(descriptor, F_SETSIG, MARK) == 0;
     if (is_marked) __atomic_store_n(&can_mark, true, __ATOMIC_RELAXED);
-    note_refusal(descriptor, !is_marked && errno != EBADF);
+    number_set_change(&refused, descriptor, !is_marked && errno != EBADF);
     errno = saved;
     return descriptor;
 }
@@ -115,7 +103,7 @@ bool stall_waiter_is_lost(int descriptor, pid_t thread) {
 }
 
 bool stall_descriptor_is_foreign(int descriptor) {
-    return __atomic_load_n(&can_mark, __ATOMIC_RELAXED) && !was_refused(descriptor) && !stall_descriptor_is_own(descriptor);
+    return __atomic_load_n(&can_mark, __ATOMIC_RELAXED) && !number_set_has(&refused, descriptor) && !stall_descriptor_is_own(descriptor);
 }
 
 void stall_descriptor_close(int descriptor) {

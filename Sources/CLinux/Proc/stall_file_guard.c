@@ -4,22 +4,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <sys/mman.h>
 #include <sys/types.h>
 
+#include "number_set.h"
 #include "stall_descriptors.h"
 
 static __thread bool is_guarding;
 
-// The numbers under which guarded files were opened. A number above these is not guarded.
-enum { MOST = 1 << 16 };
-static uint64_t opened[MOST / 64];
+// The numbers under which guarded files were opened.
+static number_set opened;
 
-static bool is_guarded(int number) {
-    return is_guarding && number >= 0 && number < MOST
-        && (__atomic_load_n(&opened[number / 64], __ATOMIC_RELAXED) >> number % 64 & 1);
-}
+static bool is_guarded(int number) { return is_guarding && number_set_has(&opened, number); }
 
 // Whether the app has another file there by now, or none.
 static bool is_lost(int number) {
@@ -44,15 +40,15 @@ static struct {
 
 static int guarded_open(const char *path, int flags, int mode) {
     const int number = original.open(path, flags, mode);
-    if (!is_guarding || number < 0 || number >= MOST) return number;
+    if (!is_guarding) return number;
     stall_descriptor_own(number);
-    __atomic_fetch_or(&opened[number / 64], 1ull << number % 64, __ATOMIC_RELAXED);
+    number_set_change(&opened, number, true);
     return number;
 }
 
 static int guarded_close(int number) {
     if (!is_guarded(number)) return original.close(number);
-    __atomic_fetch_and(&opened[number / 64], ~(1ull << number % 64), __ATOMIC_RELAXED);
+    number_set_change(&opened, number, false);
     return stall_descriptor_is_foreign(number) ? 0 : original.close(number);
 }
 

@@ -9,7 +9,7 @@
 extern int epoll_pwait2(int, struct epoll_event *, int, const struct timespec *, const sigset_t *)
     __attribute__((weak));
 
-// What select_estimate_accuracy() of the kernel knows: Linux, fs/select.c.
+// The constants of select_estimate_accuracy() in the kernel (Linux, fs/select.c).
 enum { PART = 1000, PART_IF_NICE = 200 };
 static const uint64_t most_slack_ns = 100000000;
 

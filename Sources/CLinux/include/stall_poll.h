@@ -74,7 +74,7 @@ static inline bool stall_descriptor_is_readable(int fd) {
     struct pollfd request = {.fd = fd, .events = POLLIN};
     return poll(&request, 1, 0) == 1;
 }
-/// Which of two are readable now: 1 for the first, 2 for the second, which is so also if it is not open. Takes no event.
+/// Looks at two descriptors without taking an event: 1 if the first is readable, plus 2 if the second is, or is not open.
 static inline int stall_descriptors_are_readable(int first, int second) {
     struct pollfd requests[] = {{.fd = first, .events = POLLIN}, {.fd = second, .events = POLLIN}};
     if (poll(requests, 2, 0) <= 0) return 0;

@@ -1,12 +1,12 @@
 // The socket of a message port: what waits to be sent, and who may use the descriptor. Knows bytes, not messages.
 //
-// One thread at a time has the turn to write: the one that sends, if nobody has it, else the loop as soon as there is room. Nobody
+// One thread at a time has the turn to write: the one that sends, if it is free, else the loop as soon as there is room. No thread
 // waits: writing never blocks, and a thread that finds the turn taken leaves its bytes in the queue.
 
 internal import Glibc
 
 final class MessageLink: @unchecked Sendable {
-    enum Turn { case nobody, sender, loop }
+    enum Turn { case free, sender, loop }
 
     /// What was accepted of bytes to send.
     enum Acceptance { case taken, full, closed }
@@ -16,7 +16,7 @@ final class MessageLink: @unchecked Sendable {
         var queue: [UInt8] = []
         /// How many bytes wait, those that are being written included.
         var waiting = 0
-        var turn = Turn.nobody
+        var turn = Turn.free
         /// No more is taken: it was finished or closed, or the peer cannot be written to.
         var isRefusing = false
         /// The peer is to be told that no more comes, once all is written; it was told.
@@ -24,7 +24,7 @@ final class MessageLink: @unchecked Sendable {
         var isFinished = false
         /// No more is read; the socket is closed once all is written.
         var isReadingOver = false
-        /// The source is gone, and the descriptor is to be closed by whoever has the turn.
+        /// The source is gone, and the descriptor is to be closed by the thread that has the turn.
         var isCancelled = false
         /// Something was refused since there was room last.
         var wasFull = false
@@ -90,7 +90,7 @@ final class MessageLink: @unchecked Sendable {
             }
             state.queue += bytes
             state.waiting += bytes.count
-            guard state.turn == .nobody else { return (.taken, false) }
+            guard state.turn == .free else { return (.taken, false) }
             state.turn = .sender
             return (.taken, true)
         }
@@ -106,7 +106,7 @@ final class MessageLink: @unchecked Sendable {
         state.withLock { state in
             state.isRefusing = true
             state.isFinishing = true
-            if state.turn == .nobody { shutDown(&state) }
+            if state.turn == .free { shutDown(&state) }
         }
     }
 
@@ -116,12 +116,12 @@ final class MessageLink: @unchecked Sendable {
             state.isRefusing = true
             state.isReadingOver = true
             setEvents(state)
-            return state.turn == .nobody
+            return state.turn == .free
         }
         if isIdle { close() }
     }
 
-    /// Drops what waits, and closes the socket as soon as nobody uses it.
+    /// Drops what waits, and closes the socket as soon as it is not in use.
     func close() {
         state.withLock { state in
             state.isRefusing = true
@@ -176,7 +176,7 @@ final class MessageLink: @unchecked Sendable {
         (writing, offset) = (state.queue, 0)
         state.queue = []
         if !writing.isEmpty { return .write }
-        state.turn = .nobody
+        state.turn = .free
         setEvents(state)
         if state.isFinishing { shutDown(&state) }
         if state.wasFull {

@@ -2,7 +2,7 @@
 
 internal import Glibc
 
-/// What is known of a share from a number of observations, which need not be whole.
+/// Bounds of a share, from a number of observations that need not be whole.
 enum BinomialBound {
     /// The probability that a beta distribution gives at most `value`: the regularized incomplete beta function.
     ///

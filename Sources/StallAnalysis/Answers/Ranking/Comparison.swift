@@ -19,7 +19,7 @@ package struct ComparedRun: Hashable, Sendable {
     }
 }
 
-/// What the significance of a difference rests on.
+/// The runs by which the significance of a difference is judged.
 package enum ComparedRuns: Hashable, Sendable {
     case known([ComparedRun])
     /// Why runs are not known: `reports were pruned`.
@@ -106,7 +106,7 @@ package struct Comparison: Sendable {
     package let cannotTell: String?
     private let judge: ComparisonJudge?
 
-    /// What is resampled, and how much of it each side has: `host`; nil if nothing can be told.
+    /// The unit that is resampled, and how many each side has: `host`; nil if no verdict is possible.
     package var units: (word: String, first: Int, second: Int)? {
         judge.map {
             ($0.placements.kind.rawValue, $0.placements.sizes.first, $0.placements.sizes.second)

@@ -20,7 +20,7 @@ struct ComparisonJudge {
     /// Where a group is in `judged`; nil for one too small to be judged.
     private let places: [Int?]
 
-    /// What is known of a group whatever the ratio.
+    /// The part of a group's judgement that does not depend on the ratio.
     fileprivate struct Judged {
         var placed: PlacedGroup
         var first, second: StallTotals
