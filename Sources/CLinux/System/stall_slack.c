@@ -62,16 +62,7 @@ static int wait_for(int poller, stall_ready *ready, int capacity, uint64_t timeo
 
 int stall_poller_wait_precisely(
     int poller, stall_ready *ready, int capacity, uint64_t timeout_ns, stall_slack slack) {
+    // A wait that is shorter than the slack ends late by less than that. The slack is the app's to set.
     const uint64_t shorter_ns = stall_slack_subtract(slack, timeout_ns);
-    if (shorter_ns > 0) return wait_for(poller, ready, capacity, shorter_ns);
-    // Shorter than the slack itself. The app's setting is put back before anything of the app's runs.
-    const long before = timer_slack();
-    const bool is_set = before > 1 && prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL) == 0;
-    const int count = wait_for(poller, ready, capacity, timeout_ns);
-    if (is_set) {
-        const int saved = errno;
-        prctl(PR_SET_TIMERSLACK, (unsigned long)before, 0UL, 0UL, 0UL);
-        errno = saved;
-    }
-    return count;
+    return wait_for(poller, ready, capacity, shorter_ns > 0 ? shorter_ns : 1);
 }

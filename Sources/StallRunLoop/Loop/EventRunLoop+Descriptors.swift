@@ -125,8 +125,9 @@ extension EventRunLoop {
     func checkDescriptors(_ items: ModeItems, _ error: CInt) {
         switch error {
         case EBADF, EINVAL: loseDescriptors()
-        case ENOSYS, EPERM: if waitsPrecisely { waitWithTimer() }
-        default: break
+        case EINTR: break
+        // A filter refuses with an error of its choice.
+        default: if waitsPrecisely { waitWithTimer() }
         }
     }
 

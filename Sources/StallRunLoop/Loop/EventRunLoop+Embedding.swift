@@ -32,7 +32,7 @@ extension EventRunLoop {
             throw .system(call: "epoll_create1", errno: EMFILE)
         }
         wake.embed()
-        embeddedItems = items
+        if !embeddedItems.contains(where: { $0 === items }) { embeddedItems.append(items) }
         armForEmbedding()
         return epoll
     }
@@ -58,9 +58,25 @@ extension EventRunLoop {
         return CInt(clamping: (deadline.nanoseconds - now + 999_999) / 1_000_000)
     }
 
-    /// Sets the timer for the mode that another loop waits for. With the lock.
+    /// Sets the timer for the modes that another loop waits for. With the lock.
     func armForEmbedding() {
-        guard let embeddedItems else { return }
-        arm(embeddedItems.timers.pointee.wakeDeadline())
+        var earliest = UInt64.max
+        for items in embeddedItems {
+            earliest = min(earliest, items.timers.pointee.wakeDeadline())
+        }
+        arm(earliest)
+    }
+
+    /// A run of an empty mode ends before it asks the kernel. What made its descriptor readable would do so for ever: a wake-up,
+    /// or a timer that is gone. With the lock.
+    func takeEmbeddedEvents(_ mode: LoopMode) {
+        guard let items = embeddedItems.first(where: { $0.mode == mode }) else { return }
+        wake.dropMarks()
+        armForEmbedding()
+        let epoll = items.epoll(of: self)
+        guard items.poller?.isBroken == false, items.poller?.isLost == false else { return }
+        // The mode has no descriptors, so these are the loop's own: each is reported once a change.
+        var ready = stall_ready()
+        for _ in 0..<3 where stall_poller_poll(epoll, &ready, 1) <= 0 { return }
     }
 }

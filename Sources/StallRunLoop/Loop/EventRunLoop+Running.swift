@@ -61,6 +61,7 @@ extension EventRunLoop {
         guard mode != .common else { return .finished }
         lock.lock()
         guard let items = itemsToRun(mode), !isEmpty(items) else {
+            takeEmbeddedEvents(mode)
             lock.unlock()
             return .finished
         }
@@ -126,7 +127,7 @@ extension EventRunLoop {
             watchMainQueue(in: items)
         } else {
             wake.reset()
-            if embeddedItems != nil { armForEmbedding() }
+            if !embeddedItems.isEmpty { armForEmbedding() }
             ignoresWakeUps = true
             publish(.unknown)
             stall_beacon_publish(beacon, UInt8(STALL_LOOP_IDLE), now)

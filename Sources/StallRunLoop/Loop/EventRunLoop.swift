@@ -92,7 +92,7 @@ public final class EventRunLoop: @unchecked Sendable {
     var idleWork: [LoopMode: IdleWork] = [:]
     @exclusivity(unchecked) var isDead = false
     /// The mode that a loop of another kind waits for.
-    @exclusivity(unchecked) var embeddedItems: ModeItems?
+    @exclusivity(unchecked) var embeddedItems: [ModeItems] = []
     /// The innermost run: its mode, and whether `stop()` was called for it.
     @exclusivity(unchecked) var running: ModeItems?
     @exclusivity(unchecked) var isStopRequested = false
@@ -240,7 +240,7 @@ public final class EventRunLoop: @unchecked Sendable {
         (commonObservers, commonTimers) = (ItemList(), ItemList())
         (commonSources, commonDescriptors) = (ItemList(), ItemList())
         (modes, modesByName, commonModeItems, idleWork) = ([], [:], [], [:])
-        embeddedItems = nil
+        embeddedItems = []
         lock.unlock()
         for (source, mode) in cancelled { source.wasCancelled(in: self, mode) }
         withExtendedLifetime((contents, idle)) { dropBlocks() }

@@ -175,6 +175,7 @@ public final class LoopMessagePort<Message: Sendable>: Sendable {
     /// called after it.
     public func close() { link.close() }
 
+    fileprivate func stopReading() { link.stopReading() }
     fileprivate func endReading() { link.endReading() }
     fileprivate var inbox: LoopSource { link.inbox }
 }
@@ -240,7 +241,8 @@ private final class MessageReceiver<Message: Sendable>: @unchecked Sendable {
             case .incomplete: return
             case .tooLong(let size): return end(.tooLong(size))
             case .message(let bytes):
-                guard let message = decoded(bytes) else { return }
+                // The app's coding takes its time: another thread may have closed the port meanwhile.
+                guard let message = decoded(bytes), port.isOpen else { return }
                 // For a run that is nested in the handler: the socket may have nothing to wake it.
                 if frames.hasNext { port.inbox.signal() }
                 handler(port, message)
@@ -257,8 +259,9 @@ private final class MessageReceiver<Message: Sendable>: @unchecked Sendable {
     }
 
     private func end(_ end: MessagePortEnd) {
+        guard port.isOpen else { return }
         isOver = true
-        if end != .finished { port.close() }
+        if end == .finished { port.stopReading() } else { port.close() }
         onEnd(port, end)
         if end == .finished { port.endReading() }
     }

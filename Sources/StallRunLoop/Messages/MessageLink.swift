@@ -22,6 +22,8 @@ final class MessageLink: @unchecked Sendable {
         /// The peer is to be told that no more comes, once all is written; it was told.
         var isFinishing = false
         var isFinished = false
+        /// Nothing more comes. The end of a stream is ready for ever, which a nested run would see again and again.
+        var isAtEnd = false
         /// No more is read; the socket is closed once all is written.
         var isReadingOver = false
         /// The source is gone, and the descriptor is to be closed by the thread that has the turn.
@@ -107,6 +109,14 @@ final class MessageLink: @unchecked Sendable {
             state.isRefusing = true
             state.isFinishing = true
             if state.turn == .free { shutDown(&state) }
+        }
+    }
+
+    /// The peer sends no more; more may be sent to it.
+    func stopReading() {
+        state.withLock { state in
+            state.isAtEnd = true
+            setEvents(state)
         }
     }
 
@@ -216,7 +226,7 @@ final class MessageLink: @unchecked Sendable {
 
     /// What to wait for. With the lock, so that it changes together with what there is to do.
     private func setEvents(_ state: borrowing State) {
-        var events: DescriptorEvents = state.isReadingOver ? [] : .readable
+        var events: DescriptorEvents = state.isAtEnd ? [] : .readable
         if state.turn == .loop { events.insert(.writable) }
         if source.events != events { source.events = events }
     }

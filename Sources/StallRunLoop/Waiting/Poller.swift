@@ -223,7 +223,7 @@ final class Poller {
             firstSlots[number] = nil
             registrations[slot].next = nil
         }
-        if stall_poller_add(epoll, number, source.events.rawValue, token(of: slot)) == 0 {
+        if stall_poller_add(epoll, number, Self.asked(source.events), token(of: slot)) == 0 {
             firstSlots[number] = slot
             registrations[slot].watch = .shared
             return nil
@@ -295,6 +295,11 @@ final class Poller {
         }
     }
 
+    /// The kernel reports a hang-up also to those who ask for nothing: to them once, not for as long as it lasts.
+    private static func asked(_ events: DescriptorEvents) -> UInt32 {
+        events.isEmpty ? EPOLLET.rawValue : events.rawValue
+    }
+
     /// Gives the entry of a descriptor the events of all its sources, and the token of the first. False when the set has no
     /// such entry.
     private func changeEntry(of descriptor: CInt) -> Bool {
@@ -305,7 +310,7 @@ final class Poller {
             if let source = registrations[slot].source { events.formUnion(source.events) }
             place = registrations[slot].next
         }
-        return stall_poller_change(epoll, descriptor, events.rawValue, token(of: first)) == 0
+        return stall_poller_change(epoll, descriptor, Self.asked(events), token(of: first)) == 0
     }
 
     private func token(of slot: Int) -> UInt64 {

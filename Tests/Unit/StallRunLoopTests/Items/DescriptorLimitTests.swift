@@ -1,5 +1,6 @@
 import CLinux
 import Foundation
+import LoopConformance
 import StallModel
 import TestSupport
 import Testing
@@ -74,6 +75,21 @@ import Testing
                 loop.contains(source, inMode: $0)
             }
             exit(isThere ? 3 : 0)
+        }
+    }
+
+    @Test func `no descriptor of a loop has the number of a standard stream`() async {
+        await #expect(processExitsWith: .success) {
+            for number in CInt(0)...2 { close(number) }
+            onFreshThread {
+                let loop = EventRunLoop.current
+                loop.perform(after: .milliseconds(1)) {}
+                loop.run()
+                loop.post {}
+                _ = try? loop.fileDescriptor()
+                let isTaken = (CInt(0)...2).contains { stall_descriptor_is_own($0) }
+                exit(isTaken ? 1 : 0)
+            }
         }
     }
 

@@ -57,6 +57,51 @@ import Testing
         }
     }
 
+    @Test func `a mode without items does not stay readable`() throws {
+        try onFreshThreadThrowing {
+            let loop = EventRunLoop.current
+            let descriptor = try loop.fileDescriptor()
+            func isReadable() -> Bool {
+                var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+                return poll(&request, 1, 0) == 1
+            }
+            loop.run(for: .zero)
+            #expect(!isReadable())
+            loop.wakeUp()
+            loop.run(for: .zero)
+            #expect(!isReadable())
+            let timer = LoopTimer(after: .milliseconds(1)) { _ in }
+            loop.add(timer, toMode: .default)
+            loop.run(for: .zero)
+            onFreshThread { timer.invalidate() }
+            usleep(2_000)
+            loop.run(for: .zero)
+            #expect(!isReadable())
+            nonisolated(unsafe) var isServed = false
+            onFreshThread { loop.post { isServed = true } }
+            #expect(isReadable())
+            loop.run(for: .zero)
+            #expect(isServed)
+        }
+    }
+
+    @Test func `each of two modes has its timers`() throws {
+        try onFreshThreadThrowing {
+            let loop = EventRunLoop.current
+            nonisolated(unsafe) var log: [String] = []
+            loop.add(LoopTimer(after: .milliseconds(1)) { _ in log.append("first") }, toMode: "first")
+            loop.add(LoopTimer(after: .seconds(1_000)) { _ in }, toMode: "second")
+            let descriptor = try loop.fileDescriptor(inMode: "first")
+            _ = try loop.fileDescriptor(inMode: "second")
+            var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            for _ in 0..<20 where log.isEmpty {
+                #expect(poll(&request, 1, 20_000) == 1)
+                loop.run(mode: "first", for: .zero)
+            }
+            #expect(log == ["first"])
+        }
+    }
+
     @Test func `the deadline is now for what waits, then that of the next timer`() {
         onFreshThread {
             let loop = EventRunLoop.current

@@ -136,7 +136,7 @@ import Testing
 
     /// A sandbox may refuse the call from the start, or once the loop sleeps with it. Both ways end in a timer descriptor, and not
     /// in a loop that asks again and again.
-    @Test(arguments: [CInt(ENOSYS), CInt(EPERM)], [false, true])
+    @Test(arguments: [CInt(ENOSYS), CInt(EPERM), CInt(EACCES)], [false, true])
     func `a loop whose waits are refused takes a timer`(error: CInt, isLate: Bool) async {
         await #expect(processExitsWith: .success) { [error, isLate] in
             onFreshThread {

@@ -103,6 +103,44 @@ import Testing
         }
     }
 
+    /// The app's coding may take long; another thread closes the port meanwhile.
+    @Test(arguments: [false, true])
+    func `nothing is called after a close during the decoding`(isRefused: Bool) throws {
+        struct Refused: Error {}
+        try Self.play { play in
+            let opened = Mutex<LoopMessagePort<[UInt8]>?>(nil)
+            let coding = MessageCoding<[UInt8]>(encode: { $0 }) { bytes in
+                opened.withLock { $0 }?.close()
+                if isRefused { throw Refused() }
+                return bytes
+            }
+            let port = try play.port(coding: coding)
+            opened.withLock { $0 = port }
+            play.write(Self.framed([1], [2]))
+            play.settle()
+            opened.withLock { $0 = nil }
+            #expect(play.log == [] && play.ends == [])
+            play.endPeer()
+        }
+    }
+
+    @Test func `a nested run at the end of the stream does not see it again`() throws {
+        try Self.play { play in
+            let port = try play.port()
+            nonisolated(unsafe) var iterations = 0
+            play.loop.add(
+                LoopObserver(activities: .beforeTimers) { _, _ in iterations += 1 },
+                toMode: .default)
+            play.loop.add(LoopSource { _ in }, toMode: .default)
+            play.onEnd = { _ in play.loop.run(for: .milliseconds(20)) }
+            play.endPeer()
+            play.settle()
+            #expect(play.ends == [.finished])
+            #expect(iterations < 20)
+            #expect(!port.isOpen)
+        }
+    }
+
     @Test func `a message that comes byte by byte is handed over at its last one`() throws {
         try Self.play { play in
             let port = try play.port()
