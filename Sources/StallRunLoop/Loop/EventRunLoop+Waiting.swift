@@ -82,9 +82,12 @@ extension EventRunLoop {
         if forkGeneration != stall_fork_generation() { renewAfterFork() }
         if wakeAt == nil && isSetQuiet { return nil }
         isSetQuiet = false
+        let renewal = lastRenewal
         _ = items.epoll(of: self)
         if let wakeAt, !waitsPrecisely { arm(wakeAt) }
         if let poller = items.poller, !poller.isBroken, poller.isLost { loseDescriptors() }
+        // Who posted meanwhile found no descriptor to write to.
+        if wakeAt != nil && lastRenewal != renewal && wake.isPendingAfterRenewal { return nil }
         if items.poller?.isBroken == true || (lacksMainQueue && items.isCommon) {
             return askWithoutSet(items, until: wakeAt)
         }

@@ -85,7 +85,8 @@ struct WakeSignal: ~Copyable {
 
     private func write() {
         // The number may belong to a file of the app by now, or of another loop. Then the loop renews its own when it wakes
-        // up.
+        // up, and looks whether it was marked meanwhile: ordered so that it sees the mark, or this the new number.
+        atomicMemoryFence(ordering: .sequentiallyConsistent)
         let descriptor = descriptor
         if descriptor >= 0, !isLost { stall_eventfd_write(descriptor) }
     }
@@ -127,6 +128,12 @@ struct WakeSignal: ~Copyable {
     /// Whether something forbids sleeping.
     var isPending: Bool {
         state.load(ordering: .acquiring) & (Self.woken | Self.stopping) != 0
+    }
+
+    /// The same after `renew`: see `write`.
+    var isPendingAfterRenewal: Bool {
+        atomicMemoryFence(ordering: .sequentiallyConsistent)
+        return isPending
     }
 
     /// Whether a wake-up is pending.

@@ -73,12 +73,15 @@ import Testing
                 let loop = EventRunLoop.current
                 loop.add(LoopSource { _ in }, toMode: .default)
                 loop.run(for: .milliseconds(1))
-                let set = loop.defaultItems.poller!.epoll
-                closeAll()
-                // All numbers below are taken but for one, which the other loop's wake-up gets.
+                let (set, wake) = (loop.defaultItems.poller!.epoll, loop.wake.descriptor)
+                // All numbers below are taken, by then also the loop's own. No other thread gets one of them meanwhile.
                 while dup(0) < set {}
+                for number in CInt(3)..<256 where stall_descriptor_is_own(number) {
+                    dup2(0, number)
+                }
+                // The other loop's wake-up gets the lower one, and its set the other.
                 close(set)
-                close(set - 1)
+                close(wake)
                 nonisolated(unsafe) var isShared = false
                 nonisolated(unsafe) var status: CInt = 0
                 let (begin, end) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
@@ -99,10 +102,14 @@ import Testing
                 begin.wait()
                 guard isShared else { exit(2) }
                 guard loop.defaultItems.poller!.isLost, loop.wake.isLost else { exit(3) }
+                // Just when the loop takes new descriptors, about to sleep.
+                let isSpinning = DispatchSemaphore(value: 0)
                 Thread {
-                    while !loop.isWaiting { sched_yield() }
+                    isSpinning.signal()
+                    while !loop.isWaiting {}
                     loop.post { loop.stop() }
                 }.start()
+                isSpinning.wait()
                 guard loop.run(mode: .default, for: .seconds(20)) == .stopped else { exit(7) }
                 end.signal()
                 usleep(1_000)
@@ -143,7 +150,8 @@ private func playMainQueue() {
 private func openDispatchDescriptors() {
     let fired = DispatchSemaphore(value: 0)
     let timer = DispatchSource.makeTimerSource()
-    timer.setEventHandler { fired.signal() }
+    timer.setEventHandler { timer.cancel() }
+    timer.setCancelHandler { fired.signal() }
     timer.schedule(deadline: .now())
     timer.resume()
     fired.wait()
