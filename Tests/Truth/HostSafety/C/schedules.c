@@ -25,7 +25,8 @@ bool host_schedule(const char *class, int number) {
     return setpriority(PRIO_PROCESS, 0, number) == 0;
 }
 
-typedef struct host_job host_job;
+// Of one name with the agent's: -fsanitize=function compares the types of functions by it.
+typedef struct swift_job host_job;
 typedef __attribute__((swiftcall)) void (*enqueue)(host_job *);
 typedef __attribute__((swiftcall)) void (*hook)(host_job *, enqueue);
 extern hook swift_task_enqueueGlobal_hook;
