@@ -61,12 +61,12 @@ let modules: [Target] = [
         ["StallModel", "CLinux", "StallRunLoop", "StallDetection", "StallCapture", "StallSymbols"]
             + ["StallCause", "StallStore", log]),
     cModule("CEpollDoor", ["CLinux"]),
-    module("StallDoor", ["StallAgent", "CEpollDoor", "CLinux"]),
+    module("StallDoor", ["StallAgent", "StallRunLoop", "CEpollDoor", "CLinux"]),
     module(
         "StallAgentNIO",
-        ["StallAgent", "StallDoor", "StallModel", "CLinux"]
+        ["StallAgent", "StallDoor", "StallModel", "StallRunLoop", "CLinux"]
             + [nio("NIOCore"), nio("NIOPosix"), lifecycle]),
-    module("StallMetrics", ["StallAgent", "StallModel", metrics]),
+    module("StallMetrics", ["StallAgent", "StallModel", "StallRunLoop", metrics]),
     module("StallTracing", ["CLinux", tracing]),
     cModule("CStallAgent"),
     module("StallAgentC", ["StallAgent", "CStallAgent"]),

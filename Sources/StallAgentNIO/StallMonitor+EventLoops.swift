@@ -8,7 +8,7 @@ public import NIOPosix
 public import StallAgent
 internal import StallDoor
 internal import StallModel
-internal import Synchronization
+internal import StallRunLoop
 
 extension StallMonitor {
     /// Watches every loop of a group, as `http/0`, `http/1` and so on: a loop that does not return to its wait within
@@ -95,7 +95,7 @@ extension StallMonitor {
 ///
 /// **Thread safety:** may be used on any thread. Releasing it does not end the watch.
 public final class WatchedEventLoops: Sendable {
-    private let state = Mutex((waits: [WatchedWaits](), isStopped: false))
+    private let state = Locked((waits: [WatchedWaits](), isStopped: false))
 
     init() {}
 

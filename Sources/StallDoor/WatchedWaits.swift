@@ -4,7 +4,7 @@
 internal import CEpollDoor
 internal import CLinux
 public import StallAgent
-internal import Synchronization
+internal import StallRunLoop
 
 extension StallMonitor {
     /// Watches the loop that the calling thread is about to run: between two of its waits in epoll_wait, poll, ppoll,
@@ -110,9 +110,9 @@ final class Door: Sendable {
         var door: OpaquePointer?
         var crossings: UInt64 = 0
     }
-    private let state: Mutex<State>
+    private let state: Locked<State>
 
-    init(_ door: OpaquePointer) { state = Mutex(State(door: door)) }
+    init(_ door: OpaquePointer) { state = Locked(State(door: door)) }
 
     deinit { close() }
 

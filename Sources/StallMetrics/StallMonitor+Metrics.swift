@@ -5,7 +5,7 @@ internal import CoreMetrics
 internal import Metrics
 public import StallAgent
 internal import StallModel
-internal import Synchronization
+internal import StallRunLoop
 
 extension StallMonitor {
     /// Reports stalls and loops to the metrics system that the app has bootstrapped, until the monitor stops.
@@ -31,7 +31,7 @@ extension StallMonitor {
             Timer(label: "stallwatch_stall_seconds", dimensions: [("loop", report.loop)])
                 .recordNanoseconds(report.duration.wholeNanoseconds)
         }
-        let before = Mutex(BusyTimes())
+        let before = Locked(BusyTimes())
         repeatedly(every: max(interval, .seconds(1))) { [weak self] in
             guard let self else { return }
             let ratios = before.withLock { $0.ratios(busyTimes) }

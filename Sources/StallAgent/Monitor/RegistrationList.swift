@@ -2,7 +2,7 @@
 
 internal import StallDetection
 internal import StallModel
-internal import Synchronization
+internal import StallRunLoop
 
 /// Identifies a target. Two registrations of one target are one.
 enum RegistrationKey: Hashable, Sendable {
@@ -41,7 +41,7 @@ final class RegistrationList: Sendable {
         var watches: [RegistrationKey: Registration] = [:]
         var isClosed = false
     }
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     /// Adds a registration. Returns the one that it replaces, or itself if the monitor has stopped; the caller must end
     /// either.

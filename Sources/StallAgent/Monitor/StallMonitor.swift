@@ -26,11 +26,11 @@ internal import Synchronization
 /// **Thread safety:** every method may be called from any thread.
 public final class StallMonitor: Sendable {
     let configuration: Configuration
-    let policies: Mutex<PolicyResolver>
+    let policies: Locked<PolicyResolver>
     /// The address of the running agent. Atomic, because a lock could be held forever in a forked child. The agent of a
     /// parent process is never freed in the child, since the child must not close its store's connection.
     private let running = Atomic<UInt>(0)
-    let executor = Mutex<StallTaskExecutor?>(nil)
+    let executor = Locked<StallTaskExecutor?>(nil)
 
     /// What a running agent consists of.
     final class Agent: Sendable {
@@ -42,10 +42,10 @@ public final class StallMonitor: Sendable {
         let controlGroup: ControlGroup
         let watches = RegistrationList()
         /// The threads that other modules watch by their waits.
-        let loopThreads = Mutex<[ThreadID: WatchedLoopThread]>([:])
-        let settings = Mutex<SettingsFile?>(nil)
-        let systemd = Mutex<SystemdNotifier?>(nil)
-        let intervals = Mutex<[IntervalThread]>([])
+        let loopThreads = Locked<[ThreadID: WatchedLoopThread]>([:])
+        let settings = Locked<SettingsFile?>(nil)
+        let systemd = Locked<SystemdNotifier?>(nil)
+        let intervals = Locked<[IntervalThread]>([])
         /// The process that started its threads.
         let generation = stall_fork_generation()
         fileprivate let isStopped = Once()
@@ -113,7 +113,7 @@ public final class StallMonitor: Sendable {
         var configuration = given
         configuration.logger = given.logger.untilExit
         self.configuration = configuration
-        policies = Mutex(PolicyResolver(configuration))
+        policies = Locked(PolicyResolver(configuration))
         stall_fork_prepare()
         startAgent(configuration)
     }

@@ -4,6 +4,7 @@ internal import CLinux
 internal import Glibc
 internal import StallDetection
 internal import StallModel
+internal import StallRunLoop
 internal import Synchronization
 
 /// Sends messages to the socket in `NOTIFY_SOCKET` (sd_notify(3)) on a thread of its own.
@@ -13,7 +14,7 @@ final class SystemdNotifier: Sendable {
     private let socket: String
     private let wakeup: Wakeup?
     private let isStopped = Atomic<Bool>(false)
-    private let thread = Mutex<AgentThread?>(nil)
+    private let thread = Locked<AgentThread?>(nil)
 
     /// systemd's request; nil without one.
     struct Request: Equatable {

@@ -3,6 +3,7 @@
 internal import CLinux
 internal import StallDetection
 internal import StallModel
+internal import StallRunLoop
 internal import Synchronization
 
 /// The end of an agent. Neither the request nor the wait allocates: a thread of the app may hold the heap's lock
@@ -12,7 +13,7 @@ final class RecorderEnd: @unchecked Sendable {
     private let wasRequested = Atomic<Bool>(false)
     private let wasFlushed = Atomic<Bool>(false)
     private let gate: UnsafeMutablePointer<stall_gate>
-    private let teardown = Mutex<(@Sendable () -> Void)?>(nil)
+    private let teardown = Locked<(@Sendable () -> Void)?>(nil)
 
     init() {
         gate = .allocate(capacity: 1)

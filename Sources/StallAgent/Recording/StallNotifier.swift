@@ -7,6 +7,7 @@
 internal import CLinux
 internal import StallDetection
 internal import StallModel
+internal import StallRunLoop
 internal import Synchronization
 
 /// The callbacks of `onStall` and the thread that runs them.
@@ -42,7 +43,7 @@ final class StallNotifier: Sendable {
         var missed = 0
     }
 
-    private let state = Mutex(State())
+    private let state = Locked(State())
     /// The thread that runs a callback; 0 for none.
     private let caller = Atomic<Int32>(0)
     private let queue = BoundedQueue<StallReport>(capacity: 64)

@@ -3,16 +3,16 @@
 internal import CLinux
 internal import StallCapture
 internal import StallModel
-internal import Synchronization
+internal import StallRunLoop
 
 /// A watched CFRunLoop.
 final class CFRunLoopTarget: MonitoredTarget, @unchecked Sendable {
     // Unchecked because `loop` may be used from any thread until it is detached, once.
     private let loop: OpaquePointer
     private let thread: RegisteredThread
-    private let isDetached = Mutex(false)
+    private let isDetached = Locked(false)
     /// The mode at the last poll: this loop's beacon has no mode numbers.
-    private let mode = Mutex("")
+    private let mode = Locked("")
     /// The watchdog must not take Foundation's lock, so the probe thread does.
     private(set) lazy var correction = LoopCorrection { [weak self] in self?.answer($0, at: $1) }
 

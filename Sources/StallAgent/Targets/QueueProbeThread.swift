@@ -5,7 +5,7 @@
 internal import CLinux
 internal import StallDetection
 internal import StallModel
-internal import Synchronization
+internal import StallRunLoop
 
 /// Polls every queue when it is due. The thread is started with the first queue.
 final class QueueProbeThread: Sendable {
@@ -17,7 +17,7 @@ final class QueueProbeThread: Sendable {
     }
     private struct Wakeup: @unchecked Sendable { let pointer: UnsafeMutablePointer<stall_wakeup> }
 
-    private let state = Mutex(State())
+    private let state = Locked(State())
     /// Never freed; nil without memory: then nothing is probed.
     private let wakeup = stall_wakeup_create().map { Wakeup(pointer: $0) }
 

@@ -2,7 +2,7 @@
 // that runs jobs.
 
 internal import CLinux
-internal import Synchronization
+internal import StallRunLoop
 
 /// The monitors that watch jobs of tasks.
 enum TaskJobs {
@@ -10,7 +10,7 @@ enum TaskJobs {
         weak var monitor: StallMonitor?
         let threshold: Duration?
     }
-    private static let watchers = Mutex<[ObjectIdentifier: Watcher]>([:])
+    private static let watchers = Locked<[ObjectIdentifier: Watcher]>([:])
 
     /// The priorities of Swift tasks: background, utility, default, user initiated, user interactive. Each has its own
     /// queue.

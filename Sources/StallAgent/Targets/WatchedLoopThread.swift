@@ -4,7 +4,7 @@ internal import CLinux
 internal import StallCapture
 internal import StallDetection
 internal import StallModel
-internal import Synchronization
+internal import StallRunLoop
 
 /// The watches of one thread by one monitor.
 ///
@@ -40,9 +40,9 @@ final class WatchedLoopThread: Sendable {
     private let id: ThreadID
     private let target: ThreadTarget
     private weak let monitor: StallMonitor?
-    private let state = Mutex(State())
+    private let state = Locked(State())
     /// Held while the thread is registered as `state` says, so that a later registration is not replaced by an earlier.
-    private let registering = Mutex(())
+    private let registering = Locked(())
 
     init(
         _ thread: RegisteredThread, _ beacon: SharedBeacon, way: String,

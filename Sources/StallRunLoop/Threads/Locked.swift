@@ -1,13 +1,13 @@
-// A value behind a lock of its own, in one piece of memory.
+// A value behind a lock of its own, in one piece of memory. The agent's too: why not Synchronization.Mutex, see LoopLock.
 
-/// A value that one thread at a time may touch: the lock protects what it points to. Not recursive. For a few
-/// instructions at a time: no callout while it is held.
-struct Locked<Value>: ~Copyable, @unchecked Sendable {
+/// A value that one thread at a time may touch: the lock protects what it points to. Not recursive. For a short time: no
+/// callout while it is held.
+package struct Locked<Value>: ~Copyable, @unchecked Sendable {
     private let value: UnsafeMutablePointer<Value>
     /// Behind the value, not at its address: a change of the value would count as one of the word, which others read.
     private let word: LockWord
 
-    init(_ value: Value) {
+    package init(_ value: Value) {
         let offset = (MemoryLayout<Value>.size + 3) & ~3
         let memory = UnsafeMutableRawPointer.allocate(
             byteCount: offset + LockWord.size, alignment: max(8, MemoryLayout<Value>.alignment))
@@ -21,14 +21,16 @@ struct Locked<Value>: ~Copyable, @unchecked Sendable {
         UnsafeMutableRawPointer(value).deallocate()
     }
 
-    @inline(__always) borrowing func withLock<Result>(_ body: (inout Value) -> Result) -> Result {
+    @inline(__always) package borrowing func withLock<Result, Failure: Error>(
+        _ body: (inout Value) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
         word.lock()
         defer { word.unlock() }
-        return body(&value.pointee)
+        return try body(&value.pointee)
     }
 
     /// Nil when another thread has it at this moment.
-    borrowing func withLockIfAvailable<Result>(_ body: (inout Value) -> Result) -> Result? {
+    package borrowing func withLockIfAvailable<Result>(_ body: (inout Value) -> Result) -> Result? {
         guard word.tryLock() else { return nil }
         defer { word.unlock() }
         return body(&value.pointee)

@@ -36,13 +36,13 @@ import Testing
             "StallSymbols", "StallCause", "StallStore", "Logging", "Dispatch", "Foundation",
             "FoundationEssentials",
         ]),
-        "StallDoor": ["StallAgent", "CEpollDoor", "CLinux", "Synchronization"],
+        "StallDoor": ["StallAgent", "StallRunLoop", "CEpollDoor", "CLinux"],
         "StallAgentNIO": system.union([
-            "StallAgent", "StallDoor", "StallModel", "CLinux", "NIOCore", "NIOPosix",
-            "ServiceLifecycle", "Dispatch",
+            "StallAgent", "StallDoor", "StallModel", "StallRunLoop", "CLinux", "NIOCore",
+            "NIOPosix", "ServiceLifecycle", "Dispatch",
         ]),
         "StallMetrics": [
-            "StallAgent", "StallModel", "Metrics", "CoreMetrics", "Synchronization",
+            "StallAgent", "StallModel", "StallRunLoop", "Metrics", "CoreMetrics",
         ],
         "StallTracing": ["CLinux", "Tracing"],
         "StallAgentC": ["StallAgent", "CStallAgent", "Dispatch"],

@@ -5,6 +5,7 @@ internal import Dispatch
 internal import Glibc
 internal import StallDetection
 internal import StallModel
+internal import StallRunLoop
 internal import Synchronization
 
 extension StallMonitor {
@@ -46,7 +47,7 @@ public final class StallTaskExecutor: TaskExecutor, WorkerGroup, @unchecked Send
     let generation = stall_fork_generation()
     /// The number of its threads.
     public var threadCount: Int { workers.count }
-    private let jobs = Mutex(JobList())
+    private let jobs = Locked(JobList())
     private let available = DispatchSemaphore(value: 0)
     private let waiting = Atomic<Int>(0)
 
