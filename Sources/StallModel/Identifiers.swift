@@ -63,9 +63,20 @@ public struct UniqueID: Hashable, Sendable, CustomStringConvertible {
     ///
     /// **Source:** RFC 9562, section 5.7.
     package init(version7At time: UnixTime, random: inout some RandomNumberGenerator) {
+        self.init(version7At: time, bits: (random.next(), random.next()))
+    }
+
+    /// The same with the system's random bits. The system's generator has no size: passed on as above, those of all threads
+    /// seem to be one to ThreadSanitizer.
+    package init(version7At time: UnixTime) {
+        let all = UInt64.min...UInt64.max
+        self.init(version7At: time, bits: (.random(in: all), .random(in: all)))
+    }
+
+    private init(version7At time: UnixTime, bits: (UInt64, UInt64)) {
         let milliseconds = UInt64(clamping: time.microseconds / 1000)
-        high = (milliseconds << 16) | 0x7000 | (random.next() & 0x0fff)
-        low = (1 << 63) | random.next() & ((1 << 62) - 1)
+        high = (milliseconds << 16) | 0x7000 | (bits.0 & 0x0fff)
+        low = (1 << 63) | bits.1 & ((1 << 62) - 1)
     }
 
     /// The creation time of a version-7 identifier, in milliseconds.

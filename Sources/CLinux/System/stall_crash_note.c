@@ -26,7 +26,8 @@ static const struct sigaction *previous[NSIG];
 
 // MARK: The note
 
-// Held by the first thread that is in a handler.
+// Held by the first thread that is in a handler. Others may look while it writes, and see by the owner that it did: so each
+// field is read and written in one piece.
 static struct {
     uint64_t owner;  // process << 32 | thread; 0: no note
     uint64_t began_ns;
@@ -38,6 +39,8 @@ static struct {
     uint64_t returned_ns;  // when a handler returned after which the process may end; 0: it has not
 } crash;
 
+#define GET(field) __atomic_load_n(&crash.field, __ATOMIC_RELAXED)
+#define SET(field, value) __atomic_store_n(&crash.field, value, __ATOMIC_RELAXED)
 #define IS_WRITTEN (UINT64_C(1) << 63)
 #define LARGEST_STACK (UINT64_C(64) << 20)
 
@@ -50,13 +53,13 @@ static uint64_t own_name(void) {
 
 static uint64_t owner(void) { return __atomic_load_n(&crash.owner, __ATOMIC_ACQUIRE); }
 
-static bool is_inside(uintptr_t stack_pointer) { return stack_pointer >= crash.low && stack_pointer < crash.frame; }
+static bool is_inside(uintptr_t stack_pointer) { return stack_pointer >= GET(low) && stack_pointer < GET(frame); }
 
 // The mark is overwritten when its place on the stack is used again, which may not happen, above all on an alternate
 // stack. Its stack may be gone.
 static bool is_marked(void) {
     uint64_t mark = 0;
-    return stall_read_memory(&mark, crash.frame, sizeof mark) == sizeof mark && mark == crash.mark;
+    return stall_read_memory(&mark, GET(frame), sizeof mark) == sizeof mark && mark == GET(mark);
 }
 
 // False if another thread has it, or this one in an outer handler.
@@ -70,14 +73,16 @@ static bool take_note(uint64_t own, int number, bool masks, volatile uint64_t *m
             &crash.owner, &before, own | IS_WRITTEN, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return false;
     stack_t alternate = {0};
     stall_system_call(SYS_sigaltstack, 0, (uintptr_t)&alternate, 0, 0, 0, 0);
-    crash.began_ns = stall_handler_now_ns();
-    crash.frame = (uintptr_t)mark;
-    *mark = crash.mark = crash.began_ns ^ crash.frame;
-    crash.is_alternate = alternate.ss_flags & SS_ONSTACK;
-    crash.low = crash.is_alternate ? (uintptr_t)alternate.ss_sp
-        : crash.frame > LARGEST_STACK ? crash.frame - LARGEST_STACK : 0;
-    __atomic_store_n(&crash.returned_ns, 0, __ATOMIC_RELAXED);
-    crash.blocked = masks ? UINT64_C(1) << (number - 1) : 0;
+    const uint64_t began_ns = stall_handler_now_ns(), frame = (uintptr_t)mark;
+    const bool is_alternate = alternate.ss_flags & SS_ONSTACK;
+    *mark = began_ns ^ frame;
+    SET(began_ns, began_ns);
+    SET(frame, frame);
+    SET(mark, began_ns ^ frame);
+    SET(is_alternate, is_alternate);
+    SET(low, is_alternate ? (uintptr_t)alternate.ss_sp : frame > LARGEST_STACK ? frame - LARGEST_STACK : 0);
+    SET(returned_ns, 0);
+    SET(blocked, masks ? UINT64_C(1) << (number - 1) : 0);
     __atomic_store_n(&crash.owner, own, __ATOMIC_RELEASE);
     return true;
 }
@@ -95,11 +100,11 @@ static whereabouts look_from_outside(int32_t thread) {
     stall_thread_status status;
     if (stall_thread_files_open(&files, thread, 0) != 0) return UNKNOWN;
     const bool is_known = stall_thread_read_position(&files, &position) == 0 && !position.is_running;
-    const bool is_blocked = stall_thread_read_status(&files, &status) == 0 && status.blocked & crash.blocked;
+    const bool is_blocked = stall_thread_read_status(&files, &status) == 0 && status.blocked & GET(blocked);
     stall_thread_files_close(&files);
     if (!is_known) return UNKNOWN;
     if (!is_inside(position.stack_pointer)) return LEFT_HANDLER;
-    return crash.is_alternate || is_blocked ? IN_HANDLER : UNKNOWN;
+    return GET(is_alternate) || is_blocked ? IN_HANDLER : UNKNOWN;
 }
 
 static whereabouts look(int32_t thread) {
@@ -129,7 +134,7 @@ bool stall_crash_note_covers(uint64_t progress_ns) {
         __atomic_compare_exchange_n(&crash.owner, &held, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
         return false;
     }
-    const uint64_t began_ns = crash.began_ns, age_ns = now_ns - began_ns;
+    const uint64_t began_ns = GET(began_ns), age_ns = now_ns - began_ns;
     const whereabouts place = look((int32_t)held);
     const uint64_t returned_ns = __atomic_load_n(&crash.returned_ns, __ATOMIC_ACQUIRE);
     if (place == LEFT_HANDLER) {

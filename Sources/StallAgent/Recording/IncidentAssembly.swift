@@ -46,7 +46,6 @@ final class IncidentAssembly: @unchecked Sendable {
     /// The kind of the last sample; its observation and suspects follow it.
     private var last = IncidentKind.stall
     private var owners: [ThreadID: LockOwner] = [:]
-    private var random = SystemRandomNumberGenerator()
 
     init(
         name: String, suspicions: SuspicionCell, modeName: @escaping (UInt32) -> String?
@@ -262,7 +261,7 @@ final class IncidentAssembly: @unchecked Sendable {
         if let known = open[record.kind], known.began == began { return known }
         others.round.sort()
         let stall = OpenStall(
-            id: UniqueID(version7At: record.start, random: &random), start: record.start,
+            id: UniqueID(version7At: record.start), start: record.start,
             began: began, others: others)
         others = Others()
         open[record.kind] = stall

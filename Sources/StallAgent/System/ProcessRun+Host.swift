@@ -10,9 +10,8 @@ extension ProcessRun {
     static func current(app: String, version: String, buildID: BuildID?) -> ProcessRun {
         let now = UnixTime(microseconds: stall_unix_us())
         let machine = ProcessLife.current()
-        var random = SystemRandomNumberGenerator()
         return ProcessRun(
-            id: UniqueID(version7At: now, random: &random), app: app, version: version,
+            id: UniqueID(version7At: now), app: app, version: version,
             buildID: buildID,
             host: machine.host, pid: getpid(), bootID: machine.bootID,
             startTicks: startTicks(), started: now)

@@ -87,9 +87,8 @@ struct StoreIdentity {
         if let id = same ?? unplaced {
             return try move.run(place.machine, place.bootID, place.device, place.inode, id)
         }
-        var random = SystemRandomNumberGenerator()
         try add.run(
-            UniqueID(version7At: .now(), random: &random), place.machine, place.bootID,
+            UniqueID(version7At: .now()), place.machine, place.bootID,
             place.device,
             place.inode)
     }
