@@ -18,7 +18,7 @@ struct Stallctl: ParsableCommand {
               stallctl show 0193c1e2f0aa                  show one report in full
               stallctl report -o stalls.html              write one HTML page
               stallctl ingest --store all.sqlite stores/  import many stores
-              stallctl --version                          print the version
+              stallctl --version                          print the version (or -V)
 
             The store is --store, else $STALLCTL_STORE, else that of the settings file,
             $XDG_CONFIG_HOME/stallwatch/stallctl.json, else the first of these that
@@ -49,7 +49,9 @@ struct Stallctl: ParsableCommand {
         Ingest.prepareProcess()
         do {
             // Not ArgumentParser's `version:`, which would add --version to every subcommand, where it filters reports.
-            if CommandLine.arguments.dropFirst() == ["--version"] { return try writeVersion() }
+            if [["--version"], ["-V"]].contains(CommandLine.arguments.dropFirst().map(\.self)) {
+                return try writeVersion()
+            }
             try checkCommandName(CommandLine.arguments.dropFirst())
             var command = try parseAsRoot(separatingEmptyValues(CommandLine.arguments.dropFirst()))
             _ = try UserSettings.loaded.get()

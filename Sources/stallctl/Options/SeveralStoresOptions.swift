@@ -16,6 +16,8 @@ struct SeveralStoresOptions: ParsableArguments {
         completion: .file(extensions: ["sqlite"]))
     var stores: [String] = []
 
+    func validate() throws { try StoreOptions.checkPaths(stores) }
+
     /// As for a command that asks one store; the first of several.
     var first: StoreOptions {
         var options = StoreOptions()

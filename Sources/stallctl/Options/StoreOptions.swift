@@ -24,11 +24,18 @@ struct StoreOptions: ParsableArguments {
 
     /// An answer for one of several stores would look like one for all of them.
     func validate() throws {
+        try Self.checkPaths(stores)
         guard stores.count < 2 else {
             throw ValidationError(
                 "This command needs one --store; there were \(stores.count). top, trend, diff and status take several; "
                     + "'stallctl ingest' puts them into one.")
         }
+    }
+
+    /// An empty path is that of a variable that is not set.
+    static func checkPaths(_ paths: [String]) throws {
+        guard paths.contains("") else { return }
+        throw ValidationError("--store is empty; expected the path of a store.")
     }
 
     /// The store's path, whether it exists or not.

@@ -22,16 +22,20 @@ struct Table {
         var text: String
         /// Appended to the text as long as they fit.
         var additions: [String] = []
+        /// Whether the first of them gets a line of its own where it does not fit whole.
+        var isFirstWhole = false
         var style: TextStyle?
         /// Where the text leads to, on a terminal with links.
         var link: String?
 
         /// A cell with `text`, control characters escaped.
         init(
-            _ text: String, additions: [String] = [], style: TextStyle? = nil, link: String? = nil
+            _ text: String, additions: [String] = [], isFirstWhole: Bool = false,
+            style: TextStyle? = nil, link: String? = nil
         ) {
             self.text = text.printable
             self.additions = additions.map(\.printable)
+            self.isFirstWhole = isFirstWhole
             self.style = style
             self.link = link
         }
@@ -60,8 +64,8 @@ struct Table {
     private static let least = 12
     private static let gap = "  "
 
-    /// The title and one line per row, without newlines and trailing spaces. Empty columns are omitted, and optional
-    /// ones if they do not fit.
+    /// The title and one line per row, or two with an addition that is to be read whole, without newlines and trailing
+    /// spaces. Empty columns are omitted, and optional ones if they do not fit.
     func lines(for terminal: Terminal) -> [String] {
         var table = showing(filled)
         while let available = terminal.columns, table.narrowestWidth > available,
@@ -112,8 +116,10 @@ struct Table {
 
     private func allLines(for terminal: Terminal) -> [String] {
         let widths = widths(on: terminal)
-        return titledRows.map { row in
-            row.indices.map { column in
+        return titledRows.flatMap { row in
+            var row = row
+            let below = takeAddition(of: &row[flexibleColumn], width: widths[flexibleColumn])
+            let line = row.indices.map { column in
                 let width = isText(column) ? widths[column] : nil
                 let (text, used) = row[column].fitted(to: width, on: terminal)
                 let padding = String(repeating: " ", count: max(0, widths[column] - used))
@@ -122,7 +128,21 @@ struct Table {
                 case .leading: return column == columns.count - 1 ? text : text + padding
                 }
             }.joined(separator: Self.gap).trimmingTrailingSpaces
+            guard let below, let available = terminal.columns else { return [line] }
+            let start = widths.prefix(flexibleColumn).reduce(0) { $0 + $1 + Self.gap.count }
+            let text = below.truncatedInMiddle(to: max(Self.least, available - Self.gap.count))
+            let indentation = max(Self.gap.count, min(start, available - text.displayWidth))
+            return [line, String(repeating: " ", count: indentation) + terminal.paint(text, .faint)]
         }
+    }
+
+    /// The addition that is to be read whole, if there is no room for that in the cell. What follows it goes with it.
+    private func takeAddition(of cell: inout Cell, width: Int) -> String? {
+        guard cell.isFirstWhole, let first = cell.additions.first,
+            width < cell.text.displayWidth + first.displayWidth
+        else { return nil }
+        cell.additions = []
+        return String(first.drop { $0 == " " })
     }
 
     private func widths(on terminal: Terminal) -> [Int] {

@@ -107,9 +107,8 @@ struct TopView {
             index, group -> [Table.Cell] in
             let frames = group.frames.isEmpty ? [group.title] : group.frames
             var callers = frames.prefix(frameCount).dropFirst().map { "  <- " + $0 }
-            if let holder = group.example.flatMap({ holders[$0] }) {
-                callers.insert("  " + holder.clause, at: 0)
-            }
+            let holder = group.example.flatMap { holders[$0] }
+            if let holder { callers.insert("  " + holder.clause, at: 0) }
             if group.group.isWithoutAppFrame { callers.append("  (no app frame)") }
             return [
                 .init("\(index + 1)"), .init(group.total.compact, style: .strong),
@@ -119,7 +118,10 @@ struct TopView {
                 .init(ranking.key == .cause ? "" : group.causeText),
                 .init(
                     ranking.hasTrend ? Sparkline.text(group.trend.map(\.total.milliseconds)) : ""),
-                .init(frames[0], additions: callers, style: .strong),
+                // A live screen has one line per group.
+                .init(
+                    frames[0], additions: callers, isFirstWhole: holder != nil && !isLive,
+                    style: .strong),
             ]
         }
         return Table(columns: columns, rows: rows)

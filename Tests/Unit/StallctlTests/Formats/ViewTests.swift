@@ -232,6 +232,24 @@ import Testing
         #expect(!lines.joined().unicodeScalars.contains { $0.steersTerminal })
     }
 
+    @Test(arguments: [60, 80, 100, 200])
+    func `who holds a lock is readable at any width`(columns: Int) {
+        let holder = NamedLockHolder(
+            holder: LockHolder(
+                thread: ThreadID(rawValue: 7), name: "compactor", isDeadlock: false),
+            function: "compactDatabase(_:)")
+        var terminal = Terminal.plain
+        terminal.columns = columns
+        var view = top(on: terminal)
+        view.holders = [view.ranking.groups[1].example!: holder]
+        let clause = "held by 'compactor' in compactDatabase(_:)"
+        #expect(view.lines.count { $0.contains(clause) } == 1)
+        #expect(view.lines.allSatisfy { $0.displayWidth <= columns })
+        // A live screen has one line per group.
+        view.isLive = true
+        #expect(view.table.lines(for: view.terminal).count == 3)
+    }
+
     private func aggregate(
         _ name: String, callers: [String] = [], count: Int = 1, total: Int = 1000,
         number: UInt64 = 1
