@@ -3,6 +3,8 @@
 //
 //     add     a timer is made, added far away, cancelled and freed
 //     fire    one is called again and again, because it is due at once
+//     turn    the same, but each call in a turn of the loop of its own: libuv 1.44 calls a timer that its own callback has made
+//             due again without one
 #include <dispatch/dispatch.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -14,7 +16,7 @@
 #include "minimal_loop.h"
 
 static long left;
-static int is_fire;
+static int is_fire, is_turn;
 
 // libuv
 
@@ -23,6 +25,12 @@ static void free_uv(uv_handle_t *timer) { free(timer); }
 static void again_uv(uv_timer_t *timer) {
     if (--left > 0) uv_timer_start(timer, again_uv, 0, 0);
     else uv_stop(timer->loop);
+}
+static void count_uv(uv_timer_t *timer) {
+    if (--left <= 0) uv_stop(timer->loop);
+}
+static void prepare_uv(uv_prepare_t *prepare) {
+    if (left > 0) uv_timer_start(prepare->data, count_uv, 0, 0);
 }
 static uv_timer_t *make_uv(uv_loop_t *loop, uint64_t ms) {
     uv_timer_t *timer = malloc(sizeof *timer);
@@ -37,7 +45,12 @@ static void play_uv(long count, long items) {
     if (is_fire) {
         uv_timer_t timer;
         uv_timer_init(&loop, &timer);
-        uv_timer_start(&timer, again_uv, 0, 0);
+        uv_prepare_t prepare = {.data = &timer};
+        if (is_turn) {
+            uv_prepare_init(&loop, &prepare);
+            uv_prepare_start(&prepare, prepare_uv);
+        }
+        uv_timer_start(&timer, is_turn ? count_uv : again_uv, 0, 0);
         left = count;
         uv_run(&loop, UV_RUN_DEFAULT);
         return;
@@ -144,7 +157,8 @@ int main(int argc, char **argv) {
     // In a process with one thread, reference counts and malloc are cheaper; no app has one.
     pthread_t other;
     pthread_create(&other, NULL, rest, NULL);
-    is_fire = strcmp(argv[2], "fire") == 0;
+    is_turn = strcmp(argv[2], "turn") == 0;
+    is_fire = is_turn || strcmp(argv[2], "fire") == 0;
     const long count = atol(argv[3]), items = atol(argv[4]);
     const char *names[] = {"libuv", "c", "dispatch", "cf"};
     void (*const plays[])(long, long) = {play_uv, play_c, play_dispatch, play_cf};

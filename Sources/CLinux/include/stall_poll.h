@@ -85,10 +85,16 @@ static inline bool stall_descriptor_is_readable(int fd) {
     struct pollfd request = {.fd = fd, .events = POLLIN};
     return poll(&request, 1, 0) == 1;
 }
-/// Looks at two descriptors without taking an event: 1 if the first is readable, plus 2 if the second is, or is not open.
+/// Looks at two descriptors without taking an event: 1 if the first is readable, plus 2 if the second is, or is not open. Not by
+/// libc's poll where there is a call of that name: that is a cancellation point.
 static inline int stall_descriptors_are_readable(int first, int second) {
     struct pollfd requests[] = {{.fd = first, .events = POLLIN}, {.fd = second, .events = POLLIN}};
-    if (poll(requests, 2, 0) <= 0) return 0;
+#ifdef SYS_poll
+    const long count = syscall(SYS_poll, requests, 2, 0);
+#else
+    const int count = poll(requests, 2, 0);
+#endif
+    if (count <= 0) return 0;
     return (requests[0].revents != 0 ? 1 : 0) | (requests[1].revents != 0 ? 2 : 0);
 }
 /// A descriptor that is readable for ever.

@@ -188,14 +188,13 @@ extension EventRunLoop {
     }
 
     /// Fires the timers that are due now, in order. A timer that is added by a handler waits for the next pass.
-    private func fireTimers(in items: ModeItems) {
+    func fireTimers(in items: ModeItems) {
         refreshClock()
         if let only = items.timers.pointee.onlyDue(at: now) {
-            fire(only)
-            letGo(of: consume only)
+            if fire(only) { letGo(of: consume only) }
         } else {
             let due = items.timers.pointee.due(at: now)
-            for timer in due { fire(timer) }
+            for timer in due { _ = fire(timer) }
             letGo(of: consume due)
         }
     }
@@ -209,15 +208,18 @@ extension EventRunLoop {
 
     @inline(never) private func drop<Item>(_ item: consuming Item) {}
 
-    private func fire(_ timer: LoopTimer) {
+    /// Returns whether this may be the last reference to it; false when it stays in its modes.
+    private func fire(_ timer: LoopTimer) -> Bool {
         refreshClock()
         // An earlier handler of the pass may have moved it to another loop, whose lock guards it from then on.
-        guard timer.owner.loopNumber == number else { return }
+        guard timer.owner.loopNumber == number else { return true }
         guard timer.isValid, !timer.isFiring, !timer.places.isEmpty, timer.deadline <= now else {
-            return
+            return true
         }
         // A timer that is called once needs its handler no more.
-        guard let handler = timer.repeats ? timer.handler : timer.handler.take() else { return }
+        guard let handler = timer.repeats ? timer.handler : timer.handler.take() else {
+            return true
+        }
         let fired = timer.deadline
         timer.isFiring = true
         timer.places.forEach { $0.pointee.suspend($1) }
@@ -228,10 +230,14 @@ extension EventRunLoop {
             lock.unlock()
             endFiringElsewhere(timer, fired)
             lock.lock()
-            return
+            return true
         }
         endFiring(timer, fired)
-        if !timer.repeats { _ = invalidateLocked(timer) }
+        guard timer.repeats else {
+            _ = invalidateLocked(timer)
+            return true
+        }
+        return timer.places.isEmpty
     }
 
     /// Lets go of the handler before it returns: the caller takes the lock then.

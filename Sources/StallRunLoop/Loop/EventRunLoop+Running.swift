@@ -153,6 +153,16 @@ extension EventRunLoop {
             let event: LoopEvent
             if !servedMainQueue && isMainQueueReady(items) {
                 event = .mainQueue
+            } else if !handled && isTimersTurn(items) {
+                // Without a look at the kernel, which has nothing that comes before them.
+                ignoresWakeUps = true
+                isSetQuiet = false
+                servedMainQueue = false
+                servedTimersLast = true
+                fireTimers(in: items)
+                drainBlocks(in: items)
+                if let result = resultOfTurn(items, deadline) { return result }
+                continue
             } else if handled || deadline == 0 {
                 event = poll(items)
             } else {
@@ -169,23 +179,45 @@ extension EventRunLoop {
             drainBlocks(in: items)
 
             if handled && returnAfterSourceHandled { return .handledSource }
-            if deadline != .max {
-                if deadline != 0 { refreshClock() }
-                if deadline <= now { return .timedOut }
-            }
-            if takeStop() { return .stopped }
-            if isEmpty(items) { return .finished }
+            if let result = resultOfTurn(items, deadline) { return result }
         }
+    }
+
+    /// Why the run ends behind an iteration; nil when it goes on.
+    @inline(__always) private func resultOfTurn(
+        _ items: ModeItems, _ deadline: UInt64
+    ) -> LoopRunResult? {
+        if deadline != .max {
+            if deadline != 0 { refreshClock() }
+            if deadline <= now { return .timedOut }
+        }
+        if takeStop() { return .stopped }
+        return isEmpty(items) ? .finished : nil
+    }
+
+    /// Timers that are due so soon may be due by now: the clock is looked at again.
+    private static var nearby: UInt64 { 10_000 }
+
+    /// Whether due timers are what a wait or a poll of this iteration would find. Nobody observes the wait, and the set, if it has
+    /// anything, has had the last turn.
+    @inline(__always) private func isTimersTurn(_ items: ModeItems) -> Bool {
+        guard items.observerMask.isDisjoint(with: [.beforeWaiting, .afterWaiting]),
+            !servedTimersLast || !items.needsPolling || isSetQuiet, !wake.isEmbedded
+        else { return false }
+        refreshClock()
+        let deadline = items.timers.pointee.wakeDeadline()
+        if deadline > now && deadline &- now < Self.nearby { readClock() }
+        guard deadline <= now else { return false }
+        if wake.takePending() { tookWakeUp = true }
+        return true
     }
 
     /// Whether the main queue has work. The same system call shows whether the set has anything to report, and spares another one
     /// if it has not.
     private func isMainQueueReady(_ items: ModeItems) -> Bool {
-        guard mainQueueDescriptor >= 0, let poller = items.poller, poller.watchesMainQueue else {
-            return false
-        }
-        let ready = stall_descriptors_are_readable(mainQueueDescriptor, poller.epoll)
-        isSetQuiet = ready == 0 && poller.epoll >= 0 && !poller.isBroken
+        guard mainQueueDescriptor >= 0, let epoll = items.setWithMainQueue else { return false }
+        let ready = stall_descriptors_are_readable(mainQueueDescriptor, epoll)
+        isSetQuiet = ready == 0 && epoll >= 0
         return ready & 1 != 0
     }
 

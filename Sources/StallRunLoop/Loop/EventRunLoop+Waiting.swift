@@ -34,12 +34,13 @@ extension EventRunLoop {
     /// Sleeps until something is ready, a wake-up comes, or `deadline`.
     func wait(in items: ModeItems, until deadline: UInt64) -> LoopEvent {
         if forkGeneration != stall_fork_generation() { renewAfterFork() }
+        refreshClock()
+        if min(items.timers.pointee.wakeDeadline(), deadline) <= now { return poll(items) }
         guard wake.prepareToSleep() else { return poll(items) }
         defer {
             wake.endSleep()
             if wake.takePending() { tookWakeUp = true }
         }
-        refreshClock()
         var isAsleep = false
         while true {
             let wakeAt = min(items.timers.pointee.wakeDeadline(), deadline)

@@ -67,6 +67,14 @@ final class ModeItems {
         epoll = poller.epoll
     }
 
+    /// The epoll set if it watches the main queue: -1 if it cannot be relied on. Without a reference to the poller.
+    @inline(__always) var setWithMainQueue: CInt? {
+        guard let poller else { return nil }
+        return Unmanaged.passUnretained(poller)._withUnsafeGuaranteedRef {
+            $0.watchesMainQueue ? ($0.isBroken ? -1 : $0.epoll) : nil
+        }
+    }
+
     /// How many descriptors the mode has lost so far. Any thread.
     @inline(__always) var removals: Int { poller?.removals.load(ordering: .relaxed) ?? 0 }
 

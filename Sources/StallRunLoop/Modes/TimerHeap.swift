@@ -1,7 +1,8 @@
 // The timers of one mode: by deadline, in order to fire them; and, as soon as one of them has a tolerance, by the
 // latest instant at which each may fire, in order to sleep for as long as all of them allow.
 //
-// A timer keeps a slot for as long as it is in the mode. While its handler runs, the slot has no entry in the heaps.
+// A timer keeps a slot for as long as it is in the mode. While its handler runs, the slot has no entry in the heaps; the entry
+// of the last one is left where it was until somebody looks: mostly nobody does before it is put back.
 
 struct TimerHeap: ~Copyable {
     /// By slot. Retained; that of a free slot is gone. Not touched by a removal: in a large heap each buffer touched is
@@ -12,10 +13,13 @@ struct TimerHeap: ~Copyable {
     private var byLatest = SlotHeap(capacity: 1)
     /// Some timer has a tolerance, so that the wake-up time is not simply the earliest deadline.
     private(set) var hasTolerance = false
+    /// The slot whose entry was left in `byDeadline` although its timer fires. Never while `hasTolerance`.
+    private var suspended = TimerHeap.noSlot
     private var slotCount: UInt32 = 0
     private var capacity: UInt32 = 16
 
     private static let most = UInt32.max >> 2
+    private static var noSlot: UInt32 { .max }
 
     /// How many timers are in the mode, those whose handler runs included.
     private(set) var count = 0
@@ -31,25 +35,34 @@ struct TimerHeap: ~Copyable {
     }
 
     /// The earliest deadline; the largest number when there is none.
-    var earliest: UInt64 { byDeadline.earliest }
+    var earliest: UInt64 {
+        mutating get {
+            settle()
+            return byDeadline.earliest
+        }
+    }
 
     /// The latest instant to wake at so that every timer fires within its tolerance.
-    func wakeDeadline() -> UInt64 {
-        hasTolerance ? byLatest.earliest : byDeadline.earliest
+    mutating func wakeDeadline() -> UInt64 {
+        settle()
+        return hasTolerance ? byLatest.earliest : byDeadline.earliest
     }
 
     /// The timer that is due at `limit`, if it is the only one.
-    func onlyDue(at limit: UInt64) -> LoopTimer? {
-        byDeadline.onlySlot(upTo: limit).map { timer(in: $0) }
+    mutating func onlyDue(at limit: UInt64) -> LoopTimer? {
+        settle()
+        return byDeadline.onlySlot(upTo: limit).map { timer(in: $0) }
     }
 
     /// All timers with a deadline up to `limit`, in the order they are to be called.
-    func due(at limit: UInt64) -> [LoopTimer] {
-        byDeadline.entries(upTo: limit).map { timer(in: $0.slot) }
+    mutating func due(at limit: UInt64) -> [LoopTimer] {
+        settle()
+        return byDeadline.entries(upTo: limit).map { timer(in: $0.slot) }
     }
 
     /// Adds a timer and returns its slot.
     mutating func insert(_ timer: LoopTimer, deadline: UInt64) -> UInt32 {
+        settle()
         let slot = byDeadline.reuseSlot() ?? newSlot()
         timers[Int(slot)] = .passRetained(timer)
         count += 1
@@ -60,6 +73,8 @@ struct TimerHeap: ~Copyable {
 
     /// Takes `timer` out of its slot; the caller keeps it alive until the lock is released.
     mutating func remove(_ slot: UInt32, of timer: LoopTimer) {
+        if suspended == slot { suspended = Self.noSlot }
+        settle()
         byDeadline.removeSlot(slot)
         if hasTolerance { byLatest.remove(slot) }
         Unmanaged.passUnretained(timer).release()
@@ -70,13 +85,33 @@ struct TimerHeap: ~Copyable {
     }
 
     /// Takes the entry out while the handler runs. The timer stays in the mode.
-    mutating func suspend(_ slot: UInt32) {
-        byDeadline.remove(slot)
-        if hasTolerance { byLatest.remove(slot) }
+    @inline(__always) mutating func suspend(_ slot: UInt32) {
+        settle()
+        if hasTolerance {
+            byDeadline.remove(slot)
+            byLatest.remove(slot)
+        } else {
+            suspended = slot
+        }
+    }
+
+    /// Takes out the entry that was left.
+    @inline(__always) private mutating func settle() {
+        if suspended != Self.noSlot { takeOutSuspended() }
+    }
+
+    @inline(never) private mutating func takeOutSuspended() {
+        byDeadline.remove(suspended)
+        suspended = Self.noSlot
     }
 
     /// Puts the entry back after `suspend`.
-    mutating func resume(_ slot: UInt32, deadline: UInt64) {
+    @inline(__always) mutating func resume(_ slot: UInt32, deadline: UInt64) {
+        if suspended == slot {
+            suspended = Self.noSlot
+            return byDeadline.move(slot, to: deadline)
+        }
+        settle()
         byDeadline.insert(slot, at: deadline)
         guard hasTolerance else { return }
         let latest = latest(of: slot, deadline)
@@ -84,6 +119,7 @@ struct TimerHeap: ~Copyable {
     }
 
     mutating func move(_ slot: UInt32, to deadline: UInt64) {
+        settle()
         byDeadline.move(slot, to: deadline)
         guard hasTolerance else { return }
         let latest = latest(of: slot, deadline)
@@ -101,7 +137,7 @@ struct TimerHeap: ~Copyable {
     }
 
     /// Whether the handler of one of them runs.
-    var isAnyFiring: Bool { byDeadline.count != count }
+    var isAnyFiring: Bool { suspended != Self.noSlot || byDeadline.count != count }
 
     /// Those whose handler runs.
     func firing() -> [LoopTimer] {
@@ -116,6 +152,7 @@ struct TimerHeap: ~Copyable {
     }
 
     private mutating func makeByLatest() {
+        settle()
         hasTolerance = true
         byLatest = SlotHeap(capacity: capacity)
         for entry in byDeadline.entries(upTo: .max) {
