@@ -38,12 +38,14 @@ public final class ChildProcessSource: Sendable {
         self.pid = pid
         let descriptor = OwnedDescriptor(number)
         source = DescriptorSource(descriptor: number) { source, _ in
+            // The first that the closure captures, where a dump looks for the app's function.
+            let call = handler
             withExtendedLifetime(descriptor) { source.invalidate() }
             var status: CInt = 0
             switch stall_process_wait(pid, &status) {
-            case 0: handler(.exited(status))
-            case 1: handler(.signalled(status))
-            default: handler(.unknown)
+            case 0: call(.exited(status))
+            case 1: call(.signalled(status))
+            default: call(.unknown)
             }
         }
     }

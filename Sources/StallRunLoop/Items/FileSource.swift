@@ -63,16 +63,18 @@ public final class FileSource: Sendable {
         guard number >= 0 else { throw .system(call: String(cString: call), errno: errno) }
         self.path = path
         source = DescriptorSource(descriptor: number, onCancel: { close($0) }) { source, _ in
+            // The first that the closure captures, where a dump looks for the app's function.
+            let call = handler
             // The events up to now, in one piece; the rest has its turn in a later iteration.
             withUnsafeTemporaryAllocation(byteCount: 4_096, alignment: 8) { buffer in
                 let memory = buffer.baseAddress!
                 let size = stall_watch_read(source.descriptor, memory, buffer.count)
-                var (offset, bits, name) = (0, UInt32(0), Self.noCall)
+                var (offset, bits, name) = (0, UInt32(0), FileSource.noCall)
                 while source.isValid, stall_watch_next(memory, size, &offset, &bits, &name) {
                     let events = FileEvents(rawValue: bits)
                     if events.contains(.gone) { source.invalidate() }
                     let file = String(cString: name)
-                    handler(events, file.isEmpty ? nil : file)
+                    call(events, file.isEmpty ? nil : file)
                 }
             }
         }

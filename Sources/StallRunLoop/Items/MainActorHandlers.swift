@@ -14,6 +14,44 @@ private func isolated<each Argument: Sendable>(
     }
 }
 
+// The same without generics: such a closure holds the types of its arguments first, and a dump does not find the app's function
+// behind them.
+private func isolated(_ body: @escaping @MainActor () -> Void) -> @Sendable () -> Void {
+    { onMainActor { body() } }
+}
+private func isolated(
+    _ body: @escaping @MainActor (LoopTimer) -> Void
+) -> @Sendable (LoopTimer) -> Void { { timer in onMainActor { body(timer) } } }
+private func isolated(
+    _ body: @escaping @MainActor (LoopSource) -> Void
+) -> @Sendable (LoopSource) -> Void { { source in onMainActor { body(source) } } }
+private func isolated(
+    _ body: @escaping @MainActor (LoopObserver, LoopActivity) -> Void
+) -> @Sendable (LoopObserver, LoopActivity) -> Void {
+    { observer, activity in onMainActor { body(observer, activity) } }
+}
+private func isolated(
+    _ body: @escaping @MainActor (DescriptorSource, DescriptorEvents) -> Void
+) -> @Sendable (DescriptorSource, DescriptorEvents) -> Void {
+    { source, events in onMainActor { body(source, events) } }
+}
+private func isolated(
+    _ body: @escaping @MainActor (CInt, CInt) -> Void
+) -> @Sendable (CInt, CInt) -> Void { { signal, sender in onMainActor { body(signal, sender) } } }
+private func isolated(
+    _ body: @escaping @MainActor (ChildProcessEnd) -> Void
+) -> @Sendable (ChildProcessEnd) -> Void { { end in onMainActor { body(end) } } }
+private func isolated(
+    _ body: @escaping @MainActor (FileEvents, String?) -> Void
+) -> @Sendable (FileEvents, String?) -> Void {
+    { events, name in onMainActor { body(events, name) } }
+}
+
+private func onMainActor(_ call: @MainActor () -> Void) {
+    EventRunLoop.current.requireMain()
+    MainActor.assumeIsolated(call)
+}
+
 extension EventRunLoop {
     /// Ends the process where a handler on the main actor meets another thread's loop.
     fileprivate func requireMain() {

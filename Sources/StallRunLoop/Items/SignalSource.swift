@@ -37,12 +37,19 @@ public final class SignalSource: Sendable {
         self.signals = signals
         let descriptor = OwnedDescriptor(number)
         self.descriptor = descriptor
-        let reader = SignalReader(Set(signals), handler)
-        inbox = LoopSource { _ in reader.deliverReceived() }
+        let reader = SignalReader(Set(signals))
+        // Both call it on the loop's thread only. It is the first that they capture, where a dump looks for the app's function.
+        nonisolated(unsafe) let handler = handler
+        inbox = LoopSource { _ in
+            let call = handler
+            reader.deliverReceived(to: call)
+        }
         source = DescriptorSource(descriptor: number) { _, _ in
+            let call = handler
             var (signal, sender) = (CInt(0), CInt(0))
             while stall_signal_take(descriptor.number, &signal, &sender) {
-                reader.deliver(signal, sender)
+                reader.handOn(signal, sender)
+                call(signal, sender)
             }
         }
         SignalReader.add(reader, inbox)
@@ -55,7 +62,7 @@ public final class SignalSource: Sendable {
     }
 }
 
-/// Calls the handler of one source, on its loop's thread. The kernel hands a signal to one of the descriptors that wait for
+/// The signals of one source. The kernel hands a signal to one of the descriptors that wait for
 /// it; its reader hands it on to the others. Kept by the handlers of the source, so gone when that is invalidated.
 private final class SignalReader: @unchecked Sendable {
     /// A reader, and what is signalled for it.
@@ -68,15 +75,10 @@ private final class SignalReader: @unchecked Sendable {
     private static let all = Locked<[Other]>([])
 
     private let signals: Set<CInt>
-    /// Called on the loop's thread only.
-    private let handler: (CInt, CInt) -> Void
     /// Signals from other readers, each once, and who sent it.
     private let received = Locked<[(signal: CInt, sender: CInt)]>([])
 
-    init(_ signals: Set<CInt>, _ handler: @escaping (CInt, CInt) -> Void) {
-        self.signals = signals
-        self.handler = handler
-    }
+    init(_ signals: Set<CInt>) { self.signals = signals }
 
     static func add(_ reader: SignalReader, _ inbox: LoopSource) {
         all.withLock { all in
@@ -86,7 +88,7 @@ private final class SignalReader: @unchecked Sendable {
     }
 
     /// Hands on what this one has read.
-    func deliver(_ signal: CInt, _ sender: CInt) {
+    func handOn(_ signal: CInt, _ sender: CInt) {
         let others = Self.all.withLock { $0.map { ($0.reader, $0.inbox) } }
         for case (let reader?, let inbox?) in others
         where reader !== self && reader.signals.contains(signal) {
@@ -97,10 +99,9 @@ private final class SignalReader: @unchecked Sendable {
             inbox.signal()
             inbox.wakeLoops()
         }
-        handler(signal, sender)
     }
 
-    func deliverReceived() {
+    func deliverReceived(to handler: (CInt, CInt) -> Void) {
         while let next = received.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) {
             handler(next.signal, next.sender)
         }

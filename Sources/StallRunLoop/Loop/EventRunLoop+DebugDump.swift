@@ -26,7 +26,7 @@ extension EventRunLoop: CustomDebugStringConvertible {
             "wake-ups: \(ignoresWakeUps ? "dropped" : "counted")\(wake.isWoken ? ", one pending" : "")",
             "descriptors: wake-up \(wake.descriptor), \(timerText(now)),"
                 + " delivery \(descriptorDelivery)",
-            "common modes: \(commonModes.map(\.rawValue).sorted().joined(separator: ", "))",
+            "common modes: \(commonModes.map(\.dumpedName).sorted().joined(separator: ", "))",
             "common items: \(commonSources.count) sources, \(commonDescriptors.count) descriptors,"
                 + " \(commonObservers.count) observers, \(commonTimers.count) timers,"
                 + " \(blocks.removeValue(forKey: .common) ?? 0) blocks waiting",
@@ -47,7 +47,7 @@ extension EventRunLoop: CustomDebugStringConvertible {
         for name in blocks.keys.map(\.rawValue).sorted() {
             let mode = LoopMode(rawValue: name)
             guard let count = blocks[mode] else { continue }
-            lines.append("mode \(mode), without items")
+            lines.append("mode \(mode.dumpedName), without items")
             lines.append("  blocks: \(count) waiting")
         }
         return lines.joined(separator: "\n")
@@ -57,7 +57,7 @@ extension EventRunLoop: CustomDebugStringConvertible {
         guard let running else { return isDead ? "its thread has ended" : "not running" }
         let depth = runDepth > 1 ? ", \(runDepth) runs deep" : ""
         let stop = isStopRequested ? ", told to stop" : ""
-        return "\(wake.isSleeping ? "waiting" : "busy") in mode \(running.mode)\(depth)\(stop)"
+        return "\(wake.isSleeping ? "waiting" : "busy") in mode \(running.mode.dumpedName)\(depth)\(stop)"
     }
 
     /// The descriptor that ends its sleeps; most kernels need none.
@@ -68,7 +68,7 @@ extension EventRunLoop: CustomDebugStringConvertible {
     }
 
     private func title(of items: ModeItems) -> String {
-        "mode \(items.mode)\(items === running ? ", running" : "")"
+        "mode \(items.mode.dumpedName)\(items === running ? ", running" : "")"
             + (items.isCommon ? ", common" : "")
             + (items.poller.map { ", poller \($0.epoll)" } ?? "")
             + (items.poller?.watchesMainQueue == true ? ", serves the main queue" : "")
@@ -77,12 +77,13 @@ extension EventRunLoop: CustomDebugStringConvertible {
 
 /// What the dump calls items: their labels, or the functions of their handlers, which are looked up without the lock.
 private struct DumpedNames {
+    /// In nothing that comes from the app; see ``Text/printable(_:)``.
     private static let mark: Character = "\0"
     private var handlers: [DumpedHandler] = []
 
     /// The label of an item, or the place where the name of its handler comes.
     mutating func name(_ label: String?, _ handler: DumpedHandler?) -> String {
-        if let label { return " \(label)" }
+        if let label { return " \(Text.printable(label))" }
         guard let handler else { return "" }
         handlers.append(handler)
         return String(Self.mark)
@@ -143,7 +144,22 @@ extension LoopTimer {
     }
 }
 
+extension LoopMode {
+    fileprivate var dumpedName: String { Text.printable(rawValue) }
+}
+
 private enum Text {
+    /// Text of the app on one line: control characters as in a Swift literal.
+    static func printable(_ text: String) -> String {
+        guard text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control })
+        else { return text }
+        return text.unicodeScalars.reduce(into: "") { result, scalar in
+            result +=
+                scalar.properties.generalCategory == .control
+                ? scalar.escaped(asASCII: false) : String(scalar)
+        }
+    }
+
     static func duration(from: UInt64, to: UInt64) -> String {
         milliseconds(Int64(clamping: to) - Int64(clamping: from))
     }

@@ -1,4 +1,5 @@
 import CLinux
+import Glibc
 import LoopConformance
 import StallModel
 import StallRunLoop
@@ -166,6 +167,23 @@ import Testing
         }
     }
 
+    /// A line is an item's, and the place where a name comes is not the app's to give.
+    @Test func `control characters in labels and modes are shown as such`() {
+        onFreshThread {
+            let loop = EventRunLoop.current
+            let mode = LoopMode("a\0b\nc")
+            let first = LoopSource(order: 1) { _ in }
+            first.label = "x\0y\r\nz"
+            loop.add(first, toMode: mode)
+            loop.add(LoopSource(order: 2) { _ in }, toMode: mode)
+            let lines = loop.debugDescription.split(separator: "\n")
+            #expect(lines.contains("mode a\\0b\\nc"))
+            #expect(lines.contains("  source x\\0y\\r\\nz, order 1"))
+            #expect(
+                lines.contains { $0.hasPrefix("  source (closure #") && $0.hasSuffix(", order 2") })
+        }
+    }
+
     /// Another object may get the memory of a labelled one.
     @Test func `a label goes with its item`() {
         for number in 0..<100 {
@@ -190,6 +208,34 @@ import Testing
             try loop.add(DescriptorSource(descriptor: number) { _, _ in }, toMode: "m")
         }
         func tick() {}
+        /// Behind closures of the library.
+        func wait(_ loop: EventRunLoop, _ directory: String) throws {
+            try loop.add(SignalSource([SIGUSR2]) { [self] _, _ in tick() }, toMode: "m")
+            try loop.add(FileSource(path: directory) { [self] _, _ in tick() }, toMode: "m")
+            try loop.add(
+                ChildProcessSource(pid: getppid()) { [self] _ in tick() }, toMode: "m")
+        }
+        @MainActor func draw(_ loop: EventRunLoop, _ number: CInt) throws -> [LoopRegistration] {
+            let source = LoopSource { @MainActor [self] _ in tick() }
+            let observer = LoopObserver(activities: .exit) { @MainActor [self] _, _ in tick() }
+            let descriptor = DescriptorSource(descriptor: number) { @MainActor [self] _, _ in
+                tick()
+            }
+            loop.add(source, toMode: "drawn")
+            loop.add(observer, toMode: "drawn")
+            try loop.add(descriptor, toMode: "drawn")
+            let timers = [
+                loop.schedule(every: .seconds(1_000), inMode: "drawn") { @MainActor [self] _ in
+                    tick()
+                },
+                loop.perform(after: .seconds(2_000), inMode: "drawn") { @MainActor [self] in
+                    tick()
+                },
+            ]
+            return timers.map { LoopRegistration($0) } + [
+                LoopRegistration(source), LoopRegistration(observer), LoopRegistration(descriptor),
+            ]
+        }
     }
 
     @Test func `the dump calls items without a label by the functions of their handlers`() throws {
@@ -208,6 +254,33 @@ import Testing
                 "observer (closure #2 in IdleAndDumpTests.Clock.watch(_:_:)), order 0, exit",
                 "descriptor \(number) (closure #3 in IdleAndDumpTests.Clock.watch(_:_:)), readable",
             ] { #expect(dump.contains(text), "\(text) in \(dump)") }
+        }
+    }
+
+    @Test func `the dump calls an item by the app's function, also behind the library's`() throws {
+        try onFreshThreadThrowing {
+            let loop = EventRunLoop.current
+            try Clock().wait(loop, "/tmp")
+            let dump = loop.debugDescription
+            for number in 1...3 {
+                #expect(
+                    dump.contains("(closure #\(number) in IdleAndDumpTests.Clock.wait(_:_:)),"),
+                    "\(number) in \(dump)")
+            }
+            #expect(!dump.contains("StallRunLoop"), "\(dump)")
+        }
+    }
+
+    @Test @MainActor func `the dump calls an item by its function on the main actor`() throws {
+        let number = stall_eventfd_create()
+        defer { stall_descriptor_close(number) }
+        let items = try Clock().draw(EventRunLoop.main, number)
+        let dump = EventRunLoop.main.debugDescription
+        withExtendedLifetime(items) {}
+        for number in 1...5 {
+            #expect(
+                dump.contains("(closure #\(number) in IdleAndDumpTests.Clock.draw(_:_:)),"),
+                "\(number) in \(dump)")
         }
     }
 
