@@ -5,7 +5,8 @@ let loop = EventRunLoop.main
 
 /// A socket that listens on a free port of this machine.
 func makeListener() -> (socket: CInt, port: UInt16) {
-    let listener = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+    let kind = CInt(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue)
+    let listener = socket(AF_INET, kind, 0)
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
     address.sin_addr.s_addr = INADDR_LOOPBACK.bigEndian
@@ -43,10 +44,15 @@ func serve(_ client: CInt) throws {
 }
 
 let (listener, port) = makeListener()
-let clients = DescriptorSource(descriptor: listener) { _, _ in
+let clients = DescriptorSource(descriptor: listener) { clients, _ in
     let client = accept(listener, nil, nil)
-    guard client >= 0 else { return }
-    do { try serve(client) } catch { print("a client is not served: \(error)") }
+    if client >= 0 {
+        do { try serve(client) } catch { print("a client is not served: \(error)") }
+    } else if [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(errno) {
+        // The client still waits, so the listener stays readable: without a pause the loop would never sleep.
+        clients.events = []
+        loop.perform(after: .milliseconds(100)) { clients.events = .readable }
+    }
 }
 try loop.add(clients, toMode: .default)
 print("listening on 127.0.0.1:\(port)")

@@ -11,6 +11,7 @@ let watch = try FileSource(path: folder) { events, name in
     }
     if events.contains(.lost) { print("too many changes at once: read the folder again") }
     guard let name else { return }
+    if events.contains(.created) { print("\(name) came") }  // made here, or moved here
     if events.contains(.written) { print("\(name) was written") }
     if events.contains(.deleted) { print("\(name) was deleted") }
     fflush(nil)

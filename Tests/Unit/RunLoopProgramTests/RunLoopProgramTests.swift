@@ -103,8 +103,49 @@ import Testing
         server.killNow()
     }
 
-    private static func descriptorCount(of pid: Int32) -> Int {
-        (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/fd").count) ?? -1
+    /// The clients that it cannot accept keep its listener readable.
+    @Test func `an echo server without descriptors sleeps, serves whom it has, and accepts later`()
+        throws
+    {
+        let server = try BuiltProgram("EchoServer")
+        let line = try #require(server.nextLine())
+        let port = try #require(line.split(separator: ":").last.flatMap { UInt16($0) })
+        var limit = rlimit(rlim_cur: 24, rlim_max: 24)
+        // Swift's Glibc lacks it.
+        typealias Limit =
+            @convention(c) (
+                pid_t, CInt, UnsafePointer<rlimit>, UnsafeMutablePointer<rlimit>?
+            ) -> CInt
+        let prlimit = unsafeBitCast(dlsym(nil, "prlimit"), to: Limit.self)
+        try #require(prlimit(server.pid, 7 /* RLIMIT_NOFILE */, &limit, nil) == 0)
+        var clients = try (0..<30).map { _ in try Client(port: port) }
+        let taken = eventually {
+            Self.descriptors(of: server.pid).isSuperset(of: 0..<24) ? true : nil
+        }
+        try #require(taken == true)
+        let (before, start) = (Self.ticks(of: server.pid), ContinuousClock.now)
+        for _ in 0..<20 { #expect(clients[0].exchange([1, 2, 3]) == [1, 2, 3]) }
+        while ContinuousClock.now - start < .seconds(1) { usleep(50_000) }
+        // In ticks of 10 ms: a loop that never sleeps takes 100 a second, or what the machine has left for it.
+        #expect(Self.ticks(of: server.pid) - before <= 10)
+        let last = clients.removeLast()
+        clients.removeAll()
+        #expect(last.exchange([4, 5]) == [4, 5])
+        server.killNow()
+    }
+
+    /// The CPU time of a process.
+    private static func ticks(of pid: Int32) -> Int {
+        let text = (try? String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8)) ?? ""
+        let fields = text.split(separator: ")").last?.split(separator: " ") ?? []
+        return fields.count > 12 ? (Int(fields[11]) ?? 0) + (Int(fields[12]) ?? 0) : 0
+    }
+
+    private static func descriptorCount(of pid: Int32) -> Int { descriptors(of: pid).count }
+
+    private static func descriptors(of pid: Int32) -> Set<Int> {
+        let names = try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/fd")
+        return Set((names ?? []).compactMap { Int($0) })
     }
 
     @Test func `the folder watch names what changes, and ends with the folder`() throws {
@@ -114,11 +155,16 @@ import Testing
             let program = try BuiltProgram("FolderWatch", [folder.path])
             #expect(program.nextLine() == "watching")
             try Data("text".utf8).write(to: folder.appending(path: "letter"))
+            #expect(program.nextLine() == "letter came")
             #expect(program.nextLine() == "letter was written")
+            let elsewhere = directory.appending(path: "elsewhere")
+            try Data("text".utf8).write(to: elsewhere)
+            try FileManager.default.moveItem(at: elsewhere, to: folder.appending(path: "card"))
+            #expect(program.nextLine() == "card came")
             try FileManager.default.removeItem(at: folder.appending(path: "letter"))
             #expect(program.nextLine() == "letter was deleted")
             try FileManager.default.removeItem(at: folder)
-            #expect(program.finish() == (0, "the folder is gone\n", ""))
+            #expect(program.finish() == (0, "card was deleted\nthe folder is gone\n", ""))
         }
     }
 
