@@ -25,7 +25,8 @@ public struct DescriptorEvents: OptionSet, Hashable, Sendable {
 ///
 /// The loop never reads from or writes to the descriptor. As long as it stays ready the handler is called again, in
 /// every iteration, so read what there is. Files and `/dev/null` are always ready. Several sources may wait for one
-/// descriptor; each is told of what it waits for. A source keeps the modes it is in alive, and may be in several loops.
+/// descriptor; each is told of what it waits for. A source keeps the modes it is in alive, and may be in several
+/// loops, whose threads may then call the handler at the same time.
 ///
 /// The descriptor stays the caller's. Close it after the source was removed or invalidated, best in `onCancel`:
 ///
@@ -60,6 +61,10 @@ public final class DescriptorSource: @unchecked Sendable {
     /// `onCancel`.
     @exclusivity(unchecked) private var callCount = 0
     private let tellsCancel: Bool
+    /// The process that it works in, by its fork generation; nil for every one, which has the same open file.
+    private let forkGeneration: UInt32?
+    /// A copy in a forked child, which must not be served there.
+    var isOfParent: Bool { forkGeneration.map { $0 != stall_fork_generation() } ?? false }
     let validity = Atomic<Bool>(true)
     /// Whether the app has named it; see ``ItemLabels``.
     let isLabelled = Atomic<Bool>(false)
@@ -76,6 +81,7 @@ public final class DescriptorSource: @unchecked Sendable {
         wanted = Atomic(events.rawValue)
         onCancel = nil
         tellsCancel = false
+        forkGeneration = nil
         self.handler = handler
     }
 
@@ -93,6 +99,21 @@ public final class DescriptorSource: @unchecked Sendable {
         onCancel: @escaping @Sendable (CInt) -> Void,
         handler: sending @escaping (DescriptorSource, DescriptorEvents) -> Void
     ) {
+        self.descriptor = descriptor
+        wanted = Atomic(events.rawValue)
+        self.onCancel = onCancel
+        tellsCancel = true
+        forkGeneration = nil
+        self.handler = handler
+    }
+
+    /// The same for a descriptor that is not to be served in a forked child.
+    init(
+        descriptor: CInt, events: DescriptorEvents = .readable, ofProcess forkGeneration: UInt32?,
+        onCancel: @escaping @Sendable (CInt) -> Void,
+        handler: sending @escaping (DescriptorSource, DescriptorEvents) -> Void
+    ) {
+        self.forkGeneration = forkGeneration
         self.descriptor = descriptor
         wanted = Atomic(events.rawValue)
         self.onCancel = onCancel

@@ -1,6 +1,7 @@
 // Messages between processes: what a CFMessagePort is used for elsewhere. The peer is not trusted: it may send anything, stop in the
 // middle, never read, or die.
 
+internal import CLinux
 internal import Glibc
 
 /// How much a ``LoopMessagePort`` holds for its peer.
@@ -96,7 +97,7 @@ public final class LoopMessagePort<Message: Sendable>: Sendable {
     /// How much it holds.
     public let limits: MessageLimits
     private let coding: MessageCoding<Message>
-    private let link: MessageLink
+    let link: MessageLink
 
     /// Makes a port and adds it to a mode, or to all common modes.
     ///
@@ -120,7 +121,9 @@ public final class LoopMessagePort<Message: Sendable>: Sendable {
         handler: sending @escaping (LoopMessagePort, Message) -> Void
     ) throws(LoopError) {
         do throws(LoopError) { try Self.requireStream(descriptor) } catch {
-            if error != .system(call: "getsockopt", errno: EBADF) { Glibc.close(descriptor) }
+            if error != .system(call: "getsockopt", errno: EBADF) {
+                stall_socket_close(descriptor)
+            }
             throw error
         }
         self.limits = MessageLimits(
@@ -132,7 +135,7 @@ public final class LoopMessagePort<Message: Sendable>: Sendable {
             self, coding, longest: self.limits.messageSize, onRoom: onRoom, onEnd: onEnd,
             handler: handler)
         try link.start(
-            on: loop, inMode: mode, onReady: { receiver.read(descriptor) },
+            on: loop, inMode: mode, onReady: { receiver.read() },
             onInbox: { receiver.handOver() }, onRoom: { receiver.tellRoom() })
     }
 
@@ -178,6 +181,9 @@ public final class LoopMessagePort<Message: Sendable>: Sendable {
     fileprivate func stopReading() { link.stopReading() }
     fileprivate func endReading() { link.endReading() }
     fileprivate var inbox: LoopSource { link.inbox }
+    fileprivate func receive(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
+        link.receive(buffer)
+    }
 }
 
 extension LoopRegistration {
@@ -214,14 +220,16 @@ private final class MessageReceiver<Message: Sendable>: @unchecked Sendable {
         self.handler = handler
     }
 
-    func tellRoom() { onRoom(port) }
+    func tellRoom() {
+        if port.isOpen { onRoom(port) }
+    }
 
     /// Reads once. First comes what was read before: a run that is nested in a handler finds it here.
-    func read(_ descriptor: CInt) {
+    func read() {
         handOver()
         guard !isOver, port.isOpen else { return }
         withUnsafeTemporaryAllocation(byteCount: Self.mostAtOnce, alignment: 1) { buffer in
-            let count = recv(descriptor, buffer.baseAddress, buffer.count, CInt(MSG_DONTWAIT))
+            let count = port.receive(buffer)
             if count > 0 {
                 frames.append(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
             } else if count == 0 || errno == ECONNRESET {

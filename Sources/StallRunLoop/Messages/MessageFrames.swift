@@ -14,7 +14,7 @@ struct MessageFrames {
 
     private let longest: Int
     /// From `start` on, what was not handed out.
-    private var bytes: [UInt8] = []
+    private(set) var bytes: [UInt8] = []
     private var start = 0
 
     init(longest: Int) { self.longest = longest }
@@ -34,7 +34,22 @@ struct MessageFrames {
         return bytes[start..<start + Self.headerSize].reduce(0) { $0 << 8 | Int($1) }
     }
 
-    mutating func append(_ new: UnsafeRawBufferPointer) { bytes.append(contentsOf: new) }
+    mutating func append(_ new: UnsafeRawBufferPointer) {
+        makeRoom(for: new.count)
+        bytes.append(contentsOf: new)
+    }
+
+    /// What one reading may bring of the message behind the one that is arriving.
+    private static let mostBehind = 64 << 10
+
+    /// Twice the room, as an array takes by itself, but no more than the message that is arriving needs: it is handed out in
+    /// this memory.
+    private mutating func makeRoom(for count: Int) {
+        let needed = bytes.count + count
+        guard needed > bytes.capacity, let length, length <= longest else { return }
+        let end = start + Self.headerSize + length + Self.mostBehind
+        bytes.reserveCapacity(min(2 * needed, max(needed, end)))
+    }
 
     /// Takes the next message out.
     mutating func next() -> Next {
@@ -45,10 +60,21 @@ struct MessageFrames {
             dropTaken(always: true)
             return .incomplete
         }
+        // One that is most of what has arrived is not copied.
+        if length > bytes.capacity / 2 { return .message(takeMemory(first..<first + length)) }
         let message = Array(bytes[first..<first + length])
         start = first + length
         dropTaken(always: false)
         return .message(message)
+    }
+
+    private mutating func takeMemory(_ place: Range<Int>) -> [UInt8] {
+        var memory = Array(bytes[place.upperBound...])
+        swap(&memory, &bytes)
+        start = 0
+        memory.removeLast(memory.count - place.upperBound)
+        memory.removeFirst(place.lowerBound)
+        return memory
     }
 
     /// Gives back the room of what was handed out: all at the end of what has arrived, else when it is most of it, so that

@@ -2,8 +2,12 @@
 //
 // One thread at a time has the turn to write: the one that sends, if it is free, else the loop as soon as there is room. No thread
 // waits: writing never blocks, and a thread that finds the turn taken leaves its bytes in the queue.
+//
+// A passed descriptor is never closed on the loop's thread: that may wait for as long as the peer likes (stall_socket.h).
 
+internal import CLinux
 internal import Glibc
+internal import Synchronization
 
 final class MessageLink: @unchecked Sendable {
     enum Turn { case free, sender, loop }
@@ -30,11 +34,19 @@ final class MessageLink: @unchecked Sendable {
         var isCancelled = false
         /// Something was refused since there was room last.
         var wasFull = false
+        /// Another thread takes bytes out of the socket, with the descriptors that came with them. Nothing is read meanwhile.
+        var isDropping = false
     }
 
     private let descriptor: CInt
     private let queueSize: Int
     private let state = Locked(State())
+    /// The process that has made it. In a forked child it is closed: the stream is the parent's, and the lock may be held by a thread
+    /// that the child does not have.
+    private let forkGeneration = stall_fork_generation()
+    private let isClosedInChild = Atomic<Bool>(false)
+    /// Whether the peer can pass descriptors.
+    private let mayBringDescriptors: Bool
     /// Touched by the thread that has the turn.
     private var writing: [UInt8] = []
     private var offset = 0
@@ -46,6 +58,7 @@ final class MessageLink: @unchecked Sendable {
     init(descriptor: CInt, queueSize: Int) {
         self.descriptor = descriptor
         self.queueSize = queueSize
+        mayBringDescriptors = !stall_socket_refuse_descriptors(descriptor)
     }
 
     /// Adds itself to the loop.
@@ -60,7 +73,8 @@ final class MessageLink: @unchecked Sendable {
     ) throws(LoopError) {
         // Kept by its loop; this keeps what the loop keeps, until it is closed.
         source = DescriptorSource(
-            descriptor: descriptor, onCancel: { [self] _ in cancelled() }
+            descriptor: descriptor, ofProcess: forkGeneration,
+            onCancel: { [self] _ in cancelled() }
         ) { [self] _, events in
             if takeTurnOfLoop() { write() }
             if events != .writable { onReady() }
@@ -78,19 +92,22 @@ final class MessageLink: @unchecked Sendable {
         }
     }
 
-    var isOpen: Bool { source.isValid }
+    private var isOfThisProcess: Bool { forkGeneration == stall_fork_generation() }
+
+    var isOpen: Bool { isOfThisProcess && source.isValid }
 
     // MARK: Sending
 
     /// Takes bytes, and writes what the socket has room for.
     func send(_ bytes: [UInt8]) -> Acceptance {
+        guard isOfThisProcess else { return .closed }
         let (acceptance, hasTurn) = state.withLock { state -> (Acceptance, Bool) in
             guard !state.isRefusing else { return (.closed, false) }
             guard state.waiting == 0 || state.waiting + bytes.count <= queueSize else {
                 state.wasFull = true
                 return (.full, false)
             }
-            state.queue += bytes
+            if state.queue.isEmpty { state.queue = bytes } else { state.queue += bytes }
             state.waiting += bytes.count
             guard state.turn == .free else { return (.taken, false) }
             state.turn = .sender
@@ -101,10 +118,14 @@ final class MessageLink: @unchecked Sendable {
     }
 
     /// How many bytes wait to be written.
-    var waiting: Int { state.withLock { $0.waiting } }
+    var waiting: Int { isOfThisProcess ? state.withLock { $0.waiting } : 0 }
+
+    /// How many bytes it has memory for.
+    var keptSize: Int { state.withLock { $0.queue.capacity + writing.capacity } }
 
     /// Takes no more; what waits is written, then the peer is told that it was all.
     func finish() {
+        guard isOfThisProcess else { return }
         state.withLock { state in
             state.isRefusing = true
             state.isFinishing = true
@@ -133,6 +154,7 @@ final class MessageLink: @unchecked Sendable {
 
     /// Drops what waits, and closes the socket as soon as it is not in use.
     func close() {
+        guard isOfThisProcess else { return closeInChild() }
         state.withLock { state in
             state.isRefusing = true
             state.queue = []
@@ -145,12 +167,83 @@ final class MessageLink: @unchecked Sendable {
 
     /// No handler runs and none will.
     private func cancelled() {
+        guard isOfThisProcess else { return closeInChild() }
         let isUnused = state.withLock { state in
             state.isRefusing = true
             state.isCancelled = true
-            return state.turn != .sender
+            guard state.turn != .sender else { return false }
+            (writing, offset) = ([], 0)
+            return !state.isDropping
         }
-        if isUnused { Glibc.close(descriptor) }
+        if isUnused { closeDescriptor() }
+    }
+
+    /// The parent's socket stays open, and its peer notices nothing.
+    private func closeInChild() {
+        if !isClosedInChild.exchange(true, ordering: .relaxed) { closeDescriptor() }
+    }
+
+    private func closeDescriptor() {
+        if mayBringDescriptors { stall_socket_close(descriptor) } else { Glibc.close(descriptor) }
+    }
+
+    // MARK: Reading
+
+    /// As recv(2), without waiting. On the loop's thread.
+    func receive(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
+        guard mayBringDescriptors else { return take(buffer) }
+        guard !state.withLock({ $0.isDropping }) else {
+            errno = EAGAIN
+            return -1
+        }
+        var brings = false
+        let count = stall_socket_peek(descriptor, buffer.baseAddress!, buffer.count, &brings)
+        guard count > 0 else { return count }
+        guard brings else { return take(UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])) }
+        return takeElsewhere(count) ? count : -1
+    }
+
+    private func take(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
+        recv(descriptor, buffer.baseAddress, buffer.count, CInt(MSG_DONTWAIT))
+    }
+
+    /// Has another thread take bytes that are known already. False with errno when there is none.
+    private func takeElsewhere(_ count: Int) -> Bool {
+        state.withLock { state in
+            state.isDropping = true
+            setEvents(state)
+        }
+        let part = Unmanaged.passRetained(PartWithDescriptors(self, count))
+        let error = stall_thread_start_detached(
+            "message drop",
+            { context in
+                let part = Unmanaged<PartWithDescriptors>.fromOpaque(context!).takeRetainedValue()
+                part.link.drop(part.count)
+                return nil
+            }, part.toOpaque())
+        guard error != 0 else { return true }
+        part.release()
+        endDropping()
+        // Not EAGAIN, which would be tried again at once.
+        errno = error == EAGAIN ? ENOBUFS : error
+        return false
+    }
+
+    private func drop(_ count: Int) {
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 1)
+        // Returns when the kernel has closed what came with the bytes.
+        _ = take(buffer)
+        buffer.deallocate()
+        endDropping()
+    }
+
+    private func endDropping() {
+        let isUnused = state.withLock { state in
+            state.isDropping = false
+            setEvents(state)
+            return state.isCancelled && state.turn != .sender
+        }
+        if isUnused { closeDescriptor() }
     }
 
     // MARK: Writing
@@ -172,7 +265,7 @@ final class MessageLink: @unchecked Sendable {
             switch state.withLock({ nextStep(&$0) }) {
             case .nothing: return
             case .closeDescriptor:
-                Glibc.close(descriptor)
+                closeDescriptor()
                 return
             case .close: return close()
             case .write: if !writeSome() { return }
@@ -181,7 +274,11 @@ final class MessageLink: @unchecked Sendable {
     }
 
     private func nextStep(_ state: inout State) -> Step {
-        if state.isCancelled { return .closeDescriptor }
+        if state.isCancelled {
+            (writing, offset) = ([], 0)
+            state.turn = .free
+            return state.isDropping ? .nothing : .closeDescriptor
+        }
         if offset < writing.count { return .write }
         (writing, offset) = (state.queue, 0)
         state.queue = []
@@ -226,7 +323,7 @@ final class MessageLink: @unchecked Sendable {
 
     /// What to wait for. With the lock, so that it changes together with what there is to do.
     private func setEvents(_ state: borrowing State) {
-        var events: DescriptorEvents = state.isAtEnd ? [] : .readable
+        var events: DescriptorEvents = state.isAtEnd || state.isDropping ? [] : .readable
         if state.turn == .loop { events.insert(.writable) }
         if source.events != events { source.events = events }
     }
@@ -235,5 +332,16 @@ final class MessageLink: @unchecked Sendable {
         guard !state.isFinished, !state.isCancelled else { return }
         state.isFinished = true
         shutdown(descriptor, CInt(SHUT_WR))
+    }
+}
+
+/// Bytes at the front of a socket that bring descriptors.
+private final class PartWithDescriptors: Sendable {
+    let link: MessageLink
+    let count: Int
+
+    init(_ link: MessageLink, _ count: Int) {
+        self.link = link
+        self.count = count
     }
 }

@@ -134,7 +134,7 @@ final class Poller {
         var requests: [pollfd] = []
         var tokens: [UInt64] = []
         for slot in registrations.indices {
-            guard let source = registrations[slot].source else { continue }
+            guard let source = registrations[slot].source, !source.isOfParent else { continue }
             // The bits of poll and epoll are the same.
             let events = Int16(truncatingIfNeeded: source.events.rawValue & 0xff)
             requests.append(pollfd(fd: source.descriptor, events: events, revents: 0))
@@ -209,7 +209,7 @@ final class Poller {
 
     /// Makes the set report a source. Returns why the kernel refuses.
     private func watch(_ slot: Int) -> LoopError? {
-        guard let source = registrations[slot].source else { return nil }
+        guard let source = registrations[slot].source, !source.isOfParent else { return nil }
         let number = source.descriptor
         if let first = firstSlots[number] {
             registrations[slot].next = first

@@ -89,6 +89,54 @@ import Testing
         }
     }
 
+    /// The stream is the parent's. Its lock may be held by a thread that the child does not have.
+    @Test func `a child finds the ports of its parent closed, and takes none of its messages`() async {
+        await #expect(processExitsWith: .success) {
+            onFreshThread {
+                let loop = EventRunLoop.current
+                guard let sockets = try? MessageSockets() else { exit(1) }
+                nonisolated(unsafe) var messages = 0
+                let opened = try? LoopMessagePort(
+                    descriptor: sockets.own, on: loop, coding: .bytes,
+                    limits: MessageLimits(queueSize: 1 << 30)
+                ) { _, _ in messages += 1 }
+                guard let port = opened else { exit(2) }
+                for _ in 0..<2 {
+                    Thread { while (try? port.send([UInt8](repeating: 1, count: 3_000))) != nil {} }
+                        .start()
+                }
+                Thread {
+                    var bytes = [UInt8](repeating: 0, count: 65_536)
+                    while read(sockets.peer, &bytes, bytes.count) > 0 {}
+                }.start()
+                loop.schedule(every: .milliseconds(1)) { _ in }
+                for round in 0..<40 {
+                    loop.run(for: .microseconds(100))
+                    guard write(sockets.peer, [0, 0, 0, 1, 9] as [UInt8], 5) == 5 else { exit(3) }
+                    let before = messages
+                    let child = forkProcess {
+                        if port.isOpen || port.waitingSize != 0 { return 1 }
+                        do throws(MessageRefusal) {
+                            try port.send([1])
+                            return 2
+                        } catch { if error != .closed { return 3 } }
+                        loop.run(for: .milliseconds(2))
+                        if messages != before { return 4 }
+                        port.finish()
+                        port.close()
+                        port.close()
+                        return fcntl(sockets.own, F_GETFD) == -1 ? 0 : 5
+                    }
+                    let status = wait(for: child)
+                    guard status == 0 else { exit(10 + status >> 8) }
+                    while messages == before { loop.run(for: .microseconds(100)) }
+                    guard messages == round + 1, port.isOpen else { exit(4) }
+                }
+                exit(0)
+            }
+        }
+    }
+
     @Test func `a child finds the loops of its parent's other threads ended`() async {
         await #expect(processExitsWith: .success) {
             nonisolated(unsafe) var thread = try? LoopThread()

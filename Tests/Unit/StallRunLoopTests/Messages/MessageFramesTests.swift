@@ -72,6 +72,38 @@ import Testing
         }
     }
 
+    /// The memory in which it has arrived is handed out, and had no more room than it needs.
+    @Test func `a long message is not copied, and what comes behind it is kept`() {
+        let message = (0..<3_000_000).map { UInt8(truncatingIfNeeded: $0) }
+        var rest = Self.frames(of: [message, [7, 8]])[...]
+        var frames = MessageFrames(longest: 3_000_000)
+        var most = 0
+        while !rest.isEmpty {
+            let part = rest.prefix(65_536)
+            rest = rest.dropFirst(part.count)
+            part.withUnsafeBytes { frames.append($0) }
+            most = max(most, frames.bytes.capacity)
+        }
+        #expect(most <= 3_000_000 + 100_000)
+        let arrived = frames.bytes.withUnsafeBytes { $0.baseAddress }
+        guard case .message(let first) = frames.next() else {
+            Issue.record("no message")
+            return
+        }
+        #expect(first.withUnsafeBytes { $0.baseAddress } == arrived)
+        #expect(first == message)
+        #expect(frames.next() == .message([7, 8]))
+        #expect(frames.isBetweenMessages && frames.bytes.capacity == 0)
+    }
+
+    /// An app that keeps its messages keeps no more than them.
+    @Test func `a short message does not keep the memory of what came with it`() {
+        var frames = MessageFrames(longest: 60_000)
+        let many = Self.frames(of: (0..<100).map { _ in [UInt8](repeating: 1, count: 500) })
+        many.withUnsafeBytes { frames.append($0) }
+        for message in Self.take(&frames) { #expect(message.capacity < 1_100) }
+    }
+
     @Test func `the largest length is refused, not added to`() {
         var frames = MessageFrames(longest: 10)
         [UInt8](repeating: 255, count: 4).withUnsafeBytes { frames.append($0) }
