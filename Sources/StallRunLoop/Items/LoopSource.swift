@@ -5,7 +5,8 @@ internal import Synchronization
 /// Calls a handler on a loop's thread once it has been signalled.
 ///
 /// A source keeps the modes it is in alive. Signals coalesce until it is served. Sources are served by order,
-/// then by the time of their first signal. A source may be in several loops; the first one takes the signal.
+/// then by the time of their first signal. A source may be in several loops; the first one takes the signal,
+/// and another one the next signal, also while the handler still runs.
 ///
 /// **Thread safety:** any thread may use it; the handler runs on the loop's thread, the schedule and cancel
 /// handlers on the thread that adds and removes.

@@ -57,6 +57,24 @@ import Testing
         }
     }
 
+    @Test func `idle work waits for a run that may sleep`() throws {
+        try onFreshThreadThrowing {
+            let loop = EventRunLoop.current
+            nonisolated(unsafe) var log: [String] = []
+            loop.add(LoopSource { _ in }, toMode: .default)
+            let descriptor = try loop.fileDescriptor()
+            for number in 1...2 { loop.performWhenIdle { log.append("unit \(number)") } }
+            var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            for _ in 0..<5 { loop.run(for: .zero) }
+            #expect(log == [])
+            // The units do not keep the other loop from sleeping.
+            #expect(poll(&request, 1, 0) == 0)
+            #expect(loop.pollTimeout() == -1)
+            loop.run(for: .milliseconds(20))
+            #expect(log == ["unit 1", "unit 2"])
+        }
+    }
+
     @Test func `a mode without items does not stay readable`() throws {
         try onFreshThreadThrowing {
             let loop = EventRunLoop.current
