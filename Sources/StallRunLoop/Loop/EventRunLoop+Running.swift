@@ -202,7 +202,8 @@ extension EventRunLoop {
     /// anything, has had the last turn.
     @inline(__always) private func isTimersTurn(_ items: ModeItems) -> Bool {
         guard items.observerMask.isDisjoint(with: [.beforeWaiting, .afterWaiting]),
-            !servedTimersLast || !items.needsPolling || isSetQuiet, !wake.isEmbedded
+            !servedTimersLast || !items.needsPolling || isSetQuiet, !wake.isEmbedded,
+            forkGeneration == stall_fork_generation()
         else { return false }
         refreshClock()
         let deadline = items.timers.pointee.wakeDeadline()
