@@ -57,7 +57,8 @@ extension EventRunLoop: CustomDebugStringConvertible {
         guard let running else { return isDead ? "its thread has ended" : "not running" }
         let depth = runDepth > 1 ? ", \(runDepth) runs deep" : ""
         let stop = isStopRequested ? ", told to stop" : ""
-        return "\(wake.isSleeping ? "waiting" : "busy") in mode \(running.mode.dumpedName)\(depth)\(stop)"
+        return "\(wake.isSleeping ? "waiting" : "busy") in mode \(running.mode.dumpedName)"
+            + depth + stop
     }
 
     /// The descriptor that ends its sleeps; most kernels need none.

@@ -117,7 +117,8 @@ import Testing
                 pid_t, CInt, UnsafePointer<rlimit>, UnsafeMutablePointer<rlimit>?
             ) -> CInt
         let prlimit = unsafeBitCast(dlsym(nil, "prlimit"), to: Limit.self)
-        try #require(prlimit(server.pid, 7 /* RLIMIT_NOFILE */, &limit, nil) == 0)
+        let descriptorLimit: CInt = 7  // RLIMIT_NOFILE
+        try #require(prlimit(server.pid, descriptorLimit, &limit, nil) == 0)
         var clients = try (0..<30).map { _ in try Client(port: port) }
         let taken = eventually {
             Self.descriptors(of: server.pid).isSuperset(of: 0..<24) ? true : nil

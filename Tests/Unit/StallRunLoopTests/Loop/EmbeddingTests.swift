@@ -107,7 +107,8 @@ import Testing
         try onFreshThreadThrowing {
             let loop = EventRunLoop.current
             nonisolated(unsafe) var log: [String] = []
-            loop.add(LoopTimer(after: .milliseconds(1)) { _ in log.append("first") }, toMode: "first")
+            loop.add(
+                LoopTimer(after: .milliseconds(1)) { _ in log.append("first") }, toMode: "first")
             loop.add(LoopTimer(after: .seconds(1_000)) { _ in }, toMode: "second")
             let descriptor = try loop.fileDescriptor(inMode: "first")
             _ = try loop.fileDescriptor(inMode: "second")

@@ -90,7 +90,7 @@ import Testing
     }
 
     /// The stream is the parent's. Its lock may be held by a thread that the child does not have.
-    @Test func `a child finds the ports of its parent closed, and takes none of its messages`() async {
+    @Test func `a child finds the ports of its parent closed, and takes no message`() async {
         await #expect(processExitsWith: .success) {
             onFreshThread {
                 let loop = EventRunLoop.current
