@@ -30,7 +30,8 @@ final class IncomingRows {
                 from location_frame left join function on function.id = location_frame.function
                 where location_frame.location = location.id
                 order by location_frame.position desc limit 1)
-            from location where id > ? and detail > 0 and revision > ?
+            from location where id > ? and revision > ? and (
+                detail > 0 or exists (select 1 from location_frame where location = location.id))
             order by id
             """)
         findFrames = try connection.prepare(

@@ -140,6 +140,10 @@ final class RowImporter {
         ofLocation location: Int64, hash: Int64, detail: Int64, isNew: Bool, function: Int64? = nil
     ) throws {
         guard let known = try interner.knownLocation(hash: hash) else { return }
+        guard known.detail > 0 || detail > 0 else {
+            return try importUnfinishedNames(
+                ofLocation: location, Interned(id: known.id, hash: hash), isNew: isNew)
+        }
         guard known.detail < detail else {
             // Each place is looked at once, behind the reports that show it. As with stacks, the content of a function
             // that is here under its hash is not looked at.
@@ -157,6 +161,20 @@ final class RowImporter {
             from: namer(ofLocation: location))
         guard hasChanged, !isNew else { return }
         grouping.noteNames(ofLocation: known.id, wasLookedUp: known.detail > 0)
+    }
+
+    /// Takes names that are not complete yet where there are none: better than an address, and the place goes on
+    /// counting as not looked up.
+    private func importUnfinishedNames(
+        ofLocation location: Int64, _ place: Interned, isNew: Bool
+    ) throws {
+        guard try !interner.hasNames(ofLocation: place) else { return }
+        let frames = try incoming.rows().frames(ofLocation: location)
+        guard !frames.isEmpty else { return }
+        try interner.name(
+            location: place, frames, revision: 0, namer: namer(ofLocation: location),
+            isFinal: false)
+        if !isNew { grouping.noteNames(ofLocation: place.id, wasLookedUp: false) }
     }
 
     /// The source whose names a place has: in an agent's store its own.

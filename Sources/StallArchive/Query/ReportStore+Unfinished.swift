@@ -8,8 +8,7 @@ extension ReportStore {
     ///
     /// Their agent goes on looking, unless its process has ended.
     package func unfinishedLocations() throws(StoreError) -> [CodeLocation] {
-        guard role == .agent else { return [] }
-        return try answer { connection in
+        try answer { connection in
             let reader = try StackReader(connection)
             let rows = try connection.prepare(
                 """

@@ -342,6 +342,13 @@ package final class Interner {
         try addConflict.run(location.id, source)
     }
 
+    /// Whether the place has any names, complete or not.
+    package func hasNames(ofLocation location: Interned) throws -> Bool {
+        try findNames.bind(location.id)
+        defer { findNames.reset() }
+        return try findNames.step()
+    }
+
     private func names(ofLocation location: Interned) throws -> [FrameNames] {
         var names: [FrameNames] = []
         try findNames.bind(location.id)

@@ -32,7 +32,7 @@ extension IngestCommand {
             var job = IngestJob(store: path, paths: paths)
             job.allowsUnmatched = allowUnmatched
             job.holdsOnlyNews = true
-            return try job.run(
+            let result = try job.run(
                 grouper: grouper, quarantine: Quarantine(store: path),
                 lines: { descriptor, closesIt in
                     ReportLines(descriptor: descriptor, closesIt: closesIt) {
@@ -41,6 +41,8 @@ extension IngestCommand {
                 },
                 isCancelled: { stop.hasCome }
             ) { progress.show($0) }
+            if result.hasChanges { try UnfinishedNames.complete(path: path, grouper: grouper) }
+            return result
         }
         progress.clear()
         return try tell(result, of: target.path)

@@ -134,8 +134,9 @@ struct IngestCommand: ParsableCommand {
         job.keepsSince = try keep.map(readTime)
         var quarantine = Quarantine(store: path)
         let progress = ProgressLine()
+        let grouper = DefaultGrouper(rules: try grouping.rules(forStore: path))
         let result = try job.run(
-            grouper: DefaultGrouper(rules: grouping.rules(forStore: path)), quarantine: quarantine,
+            grouper: grouper, quarantine: quarantine,
             lines: { descriptor, closesIt in
                 ReportLines(descriptor: descriptor, closesIt: closesIt) {
                     stop.waits(forInput: descriptor)
@@ -145,6 +146,7 @@ struct IngestCommand: ParsableCommand {
         ) { progress.show($0) }
         progress.clear()
         try quarantine.update(result.summary.files)
+        if result.hasChanges { try UnfinishedNames.complete(path: path, grouper: grouper) }
         return try tell(result, of: path)
     }
 

@@ -104,4 +104,74 @@ import Testing
             .map { rules.group(of: $0).title }
         #expect(Set(groups) == Set(expected) && groups.contains { $0.contains("best") })
     }
+
+    /// Two agents of one build saw the same stall. One of them had the time to look for the calls that were inlined at the
+    /// places, the other had not.
+    private func writeTwins(files: [String]) throws {
+        var generator = ReportGenerator(seed: 6)
+        var report = generator.report()
+        while report.samples.allSatisfy({ $0.isLate || $0.locations.isEmpty }) {
+            report = generator.report()
+        }
+        report.verdict = .stalled
+        for index in report.samples.indices {
+            // A place in no build is another one in each run.
+            report.samples[index].locations.removeAll { $0.buildID == nil }
+        }
+        for file in files {
+            let isSlow = file == "slow.sqlite"
+            if isSlow { generator.run = ReportGenerator(seed: 7).run }
+            report.run = generator.run
+            report.id = UniqueID(version7At: report.start, random: &generator.random)
+            let store = try AgentStore(path: directory(file), run: report.run)
+            try store.record(report, images: generator.images)
+            let found = Dictionary(
+                uniqueKeysWithValues: report.places.map { place in
+                    let function = names(place, "Timeline.tick\(place.offset)()")
+                    var inlined = names(place, "inlined\(place.offset)()", line: 3)
+                    inlined[0].isInlined = true
+                    return (place, isSlow ? function : inlined + function)
+                })
+            try store.symbolize(found, areFinal: !isSlow)
+            try store.close()
+        }
+    }
+
+    private func groups(of files: [String]) throws -> [String] {
+        let path = directory(files.joined() + "central.sqlite")
+        for file in files {
+            let ingest = try Ingest(into: path)
+            _ = try ingest.run([directory(file)])
+            try ingest.close()
+        }
+        #expect(try checkStore(path: path).isEmpty)
+        return try ReportStore.open(path: path).aggregates(AggregateQuestion(), grouper: rules)
+            .groups.map(\.group.title)
+    }
+
+    @Test func `names that one agent had no time for make no group of their own, in any order`()
+        throws
+    {
+        try writeTwins(files: ["fast.sqlite", "slow.sqlite"])
+        let group = try groups(of: ["fast.sqlite"])
+        #expect(group.count == 1)
+        #expect(try groups(of: ["fast.sqlite", "slow.sqlite"]) == group)
+        #expect(try groups(of: ["slow.sqlite", "fast.sqlite"]) == group)
+    }
+
+    @Test func `names that are not complete yet are imported, and asked for until they are`() throws {
+        try writeTwins(files: ["slow.sqlite"])
+        let group = try groups(of: ["slow.sqlite"])
+        #expect(group.count == 1 && group[0].contains("Timeline.tick"))
+        let path = directory("slow.sqlitecentral.sqlite")
+        let central = try ReportStore.open(path: path)
+        let places = try central.unfinishedLocations()
+        #expect(!places.isEmpty)
+        let store = try LocationStore(path: path, grouper: rules)
+        let better = places.map { ($0, names($0, "Timeline.tick\($0.offset)()", line: 5)) }
+        #expect(try store.rename(Dictionary(uniqueKeysWithValues: better)).count == places.count)
+        try store.close()
+        #expect(try central.unfinishedLocations().isEmpty)
+        #expect(try checkStore(path: path).isEmpty)
+    }
 }
