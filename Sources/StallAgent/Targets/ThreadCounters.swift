@@ -19,6 +19,9 @@ struct ThreadCounters: ~Copyable {
     /// When the counters were read last; nil before.
     private var lastReading: MonotonicInstant?
 
+    /// No thread had the work at the last reading, and one that could take it waited for a CPU.
+    private var lackedCPU = false
+
     private let controlGroup: ControlGroup
 
     init(_ target: any MonitoredTarget, _ controlGroup: ControlGroup) {
@@ -37,11 +40,12 @@ struct ThreadCounters: ~Copyable {
         let group = target.groupDelay()
         guard reader != nil else {
             // Without a thread the time counts, unless a thread would run the work if it got a CPU.
+            lackedCPU = group?.waitsForCPU ?? (isAsked && target.isStarved())
             return ThreadEvidence(
                 cpuTime: total.cpuTime, runDelay: group?.runDelay ?? total.runDelay,
-                waitsForCPU: group?.waitsForCPU ?? (isAsked && target.isStarved()),
-                throttleCount: controlGroup.throttling()?.count)
+                waitsForCPU: lackedCPU, throttleCount: controlGroup.throttling()?.count)
         }
+        lackedCPU = false
         let scheduling = isSuspect ? reader?.scheduling() : nil
         let now = isSuspect ? scheduling?.cpuTime : reader?.cpuTime()
         let delay = reader?.runDelay()
@@ -72,7 +76,16 @@ struct ThreadCounters: ~Copyable {
         // as well. Its CPU time may be other work's.
         let hasStartedSince = lastReading.map { newThread.hasStarted(since: $0) } ?? false
         shift.cpuTime = total.cpuTime - (reader?.cpuTime() ?? .zero)
-        shift.runDelay = total.runDelay - (hasStartedSince ? .zero : reader?.runDelay() ?? .zero)
+        let delay = reader?.runDelay() ?? .zero
+        shift.runDelay = total.runDelay - (hasStartedSince ? .zero : delay - waitOfSuccessor(delay))
+    }
+
+    /// How long the thread that takes over has waited for the CPU that the work lacked: since the last reading, or all that
+    /// it ever waited, if that is less.
+    private func waitOfSuccessor(_ delay: Duration) -> Duration {
+        guard lackedCPU, let lastReading else { return .zero }
+        let now = MonotonicInstant(nanoseconds: stall_monotonic_ns())
+        return min(max(.zero, now - lastReading), delay)
     }
 
     /// Adds what the thread has used and waited since the last reading, before another one takes over. The kernel adds

@@ -14,7 +14,9 @@ import Testing
     final class Target: MonitoredTarget, @unchecked Sendable {
         // Unchecked because one test uses it on one thread.
         var thread: RegisteredThread?
+        var lacksCPU = false
         func findThread() -> RegisteredThread? { thread }
+        func isStarved() -> Bool { lacksCPU }
     }
 
     @Test
@@ -31,6 +33,36 @@ import Testing
         let after = try #require(counters.evidence(isSuspect: true, isAsked: false).cpuTime)
         #expect(after - before >= .milliseconds(20))
         worker.end()
+    }
+
+    /// A worker that was woken for an item and got no CPU takes the item only then: the queue has no thread before.
+    @Test(arguments: [true, false])
+    func `what a thread waited for a CPU before it took the work is the work's, if that lacked one`(
+        lacksCPU: Bool
+    ) throws {
+        let (target, worker) = (Target(), Worker())
+        // One more than there are CPUs, beside the worker: some wait, and in so long a time each does.
+        let others = (0...ProcessInfo.processInfo.activeProcessorCount).map { _ in Worker() }
+        worker.compute(nanoseconds: 30_000_000)  // older than the clock tick that a thread's age is known to
+        target.thread = try RegisteredThread.found(ThreadID(rawValue: stall_gettid()))
+        var counters = ThreadCounters(target, ControlGroup())
+        _ = counters.evidence(isSuspect: true, isAsked: true)
+        (target.thread, target.lacksCPU) = (nil, lacksCPU)
+        let before = counters.evidence(isSuspect: true, isAsked: true)
+        #expect(before.waitsForCPU == lacksCPU)
+        for other in others { other.begin(nanoseconds: 40_000_000) }
+        worker.compute(nanoseconds: 40_000_000)
+        for other in others { other.wait() }
+        var reader = ThreadStatReader(worker.id)
+        let delay = reader.runDelay()
+        let waited = try #require(delay)
+        #expect(waited > .zero)
+        target.thread = try RegisteredThread.found(worker.id)
+        let after = counters.evidence(isSuspect: true, isAsked: true)
+        let counted = try #require(after.runDelay) - #require(before.runDelay)
+        #expect(lacksCPU ? counted >= waited : counted < waited)
+        worker.end()
+        for other in others { other.end() }
     }
 }
 
@@ -60,10 +92,16 @@ private final class Worker: @unchecked Sendable {
     }
 
     func compute(nanoseconds: UInt64) {
+        begin(nanoseconds: nanoseconds)
+        wait()
+    }
+
+    func begin(nanoseconds: UInt64) {
         self.nanoseconds = nanoseconds
         asked.signal()
-        done.wait()
     }
+
+    func wait() { done.wait() }
 
     func end() {
         isOver = true
