@@ -8,16 +8,18 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "stall_memory.h"
+#include "crash_suspension.h"
 #include "process_ending.h"
 #include "stall_clock.h"
+#include "stall_memory.h"
 #include "stall_pin.h"
 #include "stall_process_record.h"
 #include "stall_system_call.h"
 #include "stall_task.h"
 #include "stall_thread_files.h"
 
-static const int fatal[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT, SIGSYS};
+// SIGQUIT only where Swift's crash reporter handles it.
+static const int fatal[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT, SIGSYS, SIGQUIT};
 
 // The actions before ours. Written before ours is installed; a start that finds another one meanwhile uses the second
 // place, since a handler may be reading the first.
@@ -36,6 +38,7 @@ static struct {
     uintptr_t low;    // the lowest address that the handler can reach
     uint64_t blocked;  // the signal that the handler blocks, in a mask; 0: none
     bool is_alternate;  // it runs on an alternate stack, which only handlers use
+    bool suspends;  // it suspends all other threads
     uint64_t returned_ns;  // when a handler returned after which the process may end; 0: it has not
 } crash;
 
@@ -63,7 +66,7 @@ static bool is_marked(void) {
 }
 
 // False if another thread has it, or this one in an outer handler.
-static bool take_note(uint64_t own, int number, bool masks, volatile uint64_t *mark) {
+static bool take_note(uint64_t own, int number, const struct sigaction *handler, volatile uint64_t *mark) {
     if ((int32_t)(own >> 32) != __atomic_load_n(&process, __ATOMIC_RELAXED)) return false;
     uint64_t before = owner();
     const bool is_inherited = (int32_t)((before & ~IS_WRITTEN) >> 32) != stall_own_process();  // by a forked child
@@ -82,14 +85,19 @@ static bool take_note(uint64_t own, int number, bool masks, volatile uint64_t *m
     SET(is_alternate, is_alternate);
     SET(low, is_alternate ? (uintptr_t)alternate.ss_sp : frame > LARGEST_STACK ? frame - LARGEST_STACK : 0);
     SET(returned_ns, 0);
-    SET(blocked, masks ? UINT64_C(1) << (number - 1) : 0);
+    SET(blocked, handler->sa_flags & SA_NODEFER ? 0 : UINT64_C(1) << (number - 1));
+    SET(suspends, stall_suspends_threads(handler));
     __atomic_store_n(&crash.owner, own, __ATOMIC_RELEASE);
     return true;
 }
 
+static void note_crash(int number, siginfo_t *info, void *context);
+
 static void drop_note(uint64_t held) {
+    const bool suspends = GET(suspends);
     if (!__atomic_compare_exchange_n(&crash.owner, &held, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
     stall_process_note_ending(STALL_PROCESS_LIVES);
+    if (suspends) stall_set_suspendable(false, note_crash);
 }
 
 typedef enum { IN_HANDLER, LEFT_HANDLER, UNKNOWN } whereabouts;
@@ -135,18 +143,22 @@ bool stall_crash_note_covers(uint64_t progress_ns) {
         return false;
     }
     const uint64_t began_ns = GET(began_ns), age_ns = now_ns - began_ns;
-    const whereabouts place = look((int32_t)held);
+    const bool suspends = GET(suspends);
+    // What a thread does after it was suspended it does in the moment that the process has left.
+    const bool is_before = suspends || progress_ns <= began_ns + STALL_CRASH_SLACK_NS;
+    whereabouts place = look((int32_t)held);
+    // Not seen to have left: what suspends other threads returns, and the moment in which it lets them go it computes.
+    if (place == UNKNOWN && suspends) place = IN_HANDLER;
     const uint64_t returned_ns = __atomic_load_n(&crash.returned_ns, __ATOMIC_ACQUIRE);
     if (place == LEFT_HANDLER) {
         // `abort` ends the process when the handler has returned; what called `raise` lives on.
-        if (returned_ns != 0 && stall_monotonic_ns() - returned_ns < STALL_ABORT_DOUBT_NS)
-            return progress_ns <= began_ns + STALL_CRASH_SLACK_NS;
+        if (returned_ns != 0 && stall_monotonic_ns() - returned_ns < STALL_ABORT_DOUBT_NS) return is_before;
         drop_note(held);
         return false;
     }
     if (age_ns > (place == UNKNOWN ? STALL_CRASH_DOUBT_NS : STALL_CRASH_LIMIT_NS)) return false;
     if (place == UNKNOWN && !is_in_doubt(now_ns)) return false;
-    return progress_ns <= began_ns + STALL_CRASH_SLACK_NS;
+    return is_before;
 }
 
 // MARK: The handler
@@ -179,16 +191,21 @@ static bool happens_again(int number, const siginfo_t *info) {
 
 // AddressSanitizer would move the mark from the stack to the heap.
 __attribute__((no_sanitize("address"))) static void note_crash(int number, siginfo_t *info, void *context) {
+    if (stall_answers_request(number, info, context)) return;
     const uint64_t own = own_name();
     volatile uint64_t mark = 0;
     const struct sigaction *before = __atomic_load_n(&previous[number], __ATOMIC_ACQUIRE);
-    const bool is_noted = take_note(own, number, !(before->sa_flags & SA_NODEFER), &mark);
+    const bool is_noted = take_note(own, number, before, &mark);
     stall_process_note_ending(STALL_PROCESS_CRASHED);
     const bool is_default = !(before->sa_flags & SA_SIGINFO) && before->sa_handler == SIG_DFL;
     // As the kernel does before it calls such a handler.
     if (is_default || before->sa_flags & SA_RESETHAND) set_default(number);
     if (before->sa_flags & SA_SIGINFO) {
+        const bool suspends = stall_suspends_threads(before);
+        if (suspends) stall_set_suspendable(true, note_crash);
         before->sa_sigaction(number, info, context);
+        // A signal that was sent is over now. Otherwise the process ends, unless SIGABRT was raised: see drop_note.
+        if (suspends && info->si_code <= 0 && number != SIGABRT) stall_set_suspendable(false, note_crash);
     } else if (!is_default) {
         before->sa_handler(number);
     } else if (!happens_again(number, info)) {
@@ -230,6 +247,7 @@ static bool is_handled(const struct sigaction *action) {
 static void install(int number) {
     struct sigaction before, found;
     if (sigaction(number, NULL, &before) != 0) return;
+    if (number == SIGQUIT && !stall_suspends_threads(&before)) return;
     for (int attempt = 0; attempt < 16; attempt++) {
         struct sigaction ours = {.sa_mask = before.sa_mask};
         ours.sa_sigaction = note_crash;

@@ -13,9 +13,11 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "agent_threads.h"
 #include "stall_memory.h"
 #include "stall_clock.h"
 #include "stall_fork.h"
+#include "stall_system_call.h"
 
 enum {
     // The loader reserves room for thread-local variables of libraries that are loaded later.
@@ -61,11 +63,29 @@ typedef struct {
     int nice;
 } beginning;
 
+// Process << 32 | thread. A place of another process is free: a forked child has none of its parent's threads.
+static uint64_t listed[STALL_AGENT_THREAD_COUNT];
+
+int32_t stall_agent_thread(int place, int32_t process) {
+    const uint64_t name = __atomic_load_n(&listed[place], __ATOMIC_ACQUIRE);
+    return (int32_t)(name >> 32) == process ? (int32_t)name : 0;
+}
+
 static void *begin(void *context) {
     const beginning given = *(beginning *)context;
     free(context);
     if (getpriority(PRIO_PROCESS, 0) > given.nice) setpriority(PRIO_PROCESS, 0, given.nice);
-    return given.body(given.context);
+    const uint64_t process = (uint32_t)stall_own_process(), name = process << 32 | (uint32_t)stall_own_thread();
+    uint64_t *place = NULL;
+    for (int i = 0; !place && i < STALL_AGENT_THREAD_COUNT; i++) {
+        uint64_t other = __atomic_load_n(&listed[i], __ATOMIC_RELAXED);
+        if (other >> 32 != process
+            && __atomic_compare_exchange_n(&listed[i], &other, name, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+            place = &listed[i];
+    }
+    void *result = given.body(given.context);
+    if (place) __atomic_store_n(place, 0, __ATOMIC_RELEASE);
+    return result;
 }
 
 // How far a thread leaves the scheduling of its creator behind.

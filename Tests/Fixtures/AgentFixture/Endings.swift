@@ -62,6 +62,26 @@ private func end(by how: String) {
     case "abort": abort()
     case "kill": kill(getpid(), SIGKILL)
     case "fault": UnsafeMutablePointer<Int>(bitPattern: 8)!.pointee = 1
+    case "quit":
+        kill(getpid(), SIGQUIT)
+        // Swift's crash reporter has returned, and the process lives on.
+        say("threads that let SIGPROF through: \(agentThreads(thatBlock: false, SIGPROF))")
+        say("threads that block it: \(agentThreads(thatBlock: true, SIGPROF))")
+        exit(0)
     default: exit(0)
+    }
+}
+
+private func agentThreads(thatBlock isBlocked: Bool, _ signal: CInt) -> Int {
+    let tasks = try! FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")
+    return tasks.count { task in
+        guard
+            let status = try? String(
+                contentsOfFile: "/proc/self/task/\(task)/status", encoding: .utf8),
+            status.hasPrefix("Name:\tstall-"),
+            let line = status.split(separator: "\n").first(where: { $0.hasPrefix("SigBlk:") }),
+            let mask = UInt64(line.dropFirst(8), radix: 16)
+        else { return false }
+        return (mask >> UInt64(signal - 1) & 1 == 1) == isBlocked
     }
 }

@@ -50,6 +50,8 @@ import Testing
                 environment: ["SWIFT_BACKTRACE": "enable=yes,interactive=no,color=no,cache=no"]
             ).finish()
             #expect(crashed.errors.contains("Program crashed"), "\(crashed.errors)")
+            // Every thread of the agent, too, lets the reporter suspend it.
+            #expect(!crashed.errors.contains("failed to suspend"), "\(crashed.errors)")
             let text = crashed.output.split(separator: "\n").first { Double($0) != nil }
             let lasted = try #require(Double(text ?? ""))
             _ = try BuiltProgram("AgentFixture", ["end", store, "nothing"]).finish()
@@ -58,6 +60,21 @@ import Testing
             #expect(report.state == .hang && report.ending == .crash)
             let share = report.duration.milliseconds / lasted
             #expect(share >= 0.8 && share < 1.2, "\(report.duration) of \(lasted) ms")
+        }
+    }
+
+    @Test func `the agent's threads let a crash reporter suspend them only while it works`() throws {
+        try withTemporaryDirectory { directory in
+            let store = directory.appending(path: "stalls.sqlite").path
+            let run = try BuiltProgram(
+                "AgentFixture", ["end", store, "quit"],
+                environment: ["SWIFT_BACKTRACE": "enable=yes,interactive=no,color=no,cache=no"]
+            ).finish()
+            #expect(run.errors.contains("\"stall-watchdog\""), "\(run.errors)")
+            #expect(!run.errors.contains("failed to suspend"), "\(run.errors)")
+            #expect(run.output.contains("threads that let SIGPROF through: 0\n"), "\(run.output)")
+            #expect(!run.output.contains("threads that block it: 0\n"), "\(run.output)")
+            #expect(run.status == 0)
         }
     }
 
