@@ -15,12 +15,17 @@ package struct ReportSelection: Hashable, Sendable {
     }
 }
 
-/// A store that can be queried. No method writes; each query reads one snapshot.
+/// A store that can be queried. No method writes; each query reads one snapshot, and so do all queries of one
+/// `consistently`.
 package protocol QueryableStore {
     /// Names the store in messages; its rules file is looked up beside it.
     var path: String { get }
     /// The kind of program that writes it.
     var role: StoreRole { get }
+
+    /// Runs `body`, whose queries of this store all read one snapshot: what one of them names the next one finds,
+    /// whoever prunes meanwhile. A writer's log grows until it returns.
+    func consistently<Answer>(_ body: () throws -> Answer) throws -> Answer
 
     /// Totals of the selected stalls, by group.
     ///
@@ -147,6 +152,8 @@ package protocol QueryableStore {
 }
 
 extension QueryableStore {
+    package func consistently<Answer>(_ body: () throws -> Answer) throws -> Answer { try body() }
+
     package func watchedTimes(_ filter: ReportFilter) throws -> [WatchedLoopTime] {
         try watchedLoops(filter, withLengths: false).map(WatchedLoopTime.init)
     }
@@ -166,5 +173,17 @@ extension QueryableStore {
 
     package func newest(_ filter: ReportFilter, count: Int) throws -> ReportSelection {
         try newest(filter, signature: nil, count: count)
+    }
+}
+
+extension Sequence where Element == any QueryableStore {
+    /// Runs `body`, whose queries of each of the stores read one snapshot of it.
+    package func consistently<Answer>(_ body: () throws -> Answer) throws -> Answer {
+        let stores = Array(self)
+        func descend(from index: Int) throws -> Answer {
+            guard index < stores.count else { return try body() }
+            return try stores[index].consistently { try descend(from: index + 1) }
+        }
+        return try descend(from: 0)
     }
 }

@@ -30,6 +30,8 @@ package final class ReportStore: QueryableStore {
     package init(excerpt: StoreFile) { (file, isExcerpt) = (excerpt, true) }
 
     private let isExcerpt: Bool
+    /// A caller's queries read one snapshot.
+    private var holdsSnapshot = false
     private var places: PlaceLookup?
 
     /// Looks up places: in parts of a store with the same numbers each time, since a caller keeps what it rendered.
@@ -209,11 +211,27 @@ package final class ReportStore: QueryableStore {
         }
     }
 
+    package func consistently<Answer>(_ body: () throws -> Answer) throws -> Answer {
+        guard !holdsSnapshot else { return try body() }
+        // The first query takes the snapshot.
+        try file.connection.execute("begin deferred")
+        holdsSnapshot = true
+        defer {
+            holdsSnapshot = false
+            // Nothing was written; after some errors SQLite has ended it.
+            try? file.connection.execute("rollback")
+        }
+        return try body()
+    }
+
     /// Runs `body` on one snapshot of the store.
     func answer<Answer>(
         _ body: (Connection) throws -> Answer
     ) throws(StoreError) -> Answer {
-        try file.connection.transaction(.deferred) { try body(file.connection) }
+        guard !holdsSnapshot else {
+            return try StoreError.catching(path: path) { try body(file.connection) }
+        }
+        return try file.connection.transaction(.deferred) { try body(file.connection) }
     }
 }
 

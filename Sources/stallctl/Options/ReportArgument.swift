@@ -29,6 +29,12 @@ struct ReportArgument: ParsableArguments {
     func findAll(
         in store: any QueryableStore, _ grouping: GroupingOptions
     ) throws -> [StallReport] {
+        try store.consistently { try found(in: store, grouping) }
+    }
+
+    private func found(
+        in store: any QueryableStore, _ grouping: GroupingOptions
+    ) throws -> [StallReport] {
         if id == "latest" {
             guard let newest = try store.newest(ReportFilter(), count: 1).reports.first else {
                 throw NoReports(path: store.path)

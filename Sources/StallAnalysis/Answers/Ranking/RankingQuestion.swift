@@ -32,6 +32,10 @@ extension RankingQuestion {
     ///
     /// - Parameter limit: The number of groups needed.
     package func ranking(by order: RankingOrder, limit: Int) throws -> Ranking {
+        try store.consistently { try chosenRanking(by: order, limit: limit) }
+    }
+
+    private func chosenRanking(by order: RankingOrder, limit: Int) throws -> Ranking {
         if var ranking = try fromRollUps(by: order, limit: limit, withDays: true),
             try isLarge(ranking) || ranking.overview.isEmpty || lacksReports
         {
@@ -64,6 +68,10 @@ extension RankingQuestion {
     /// Ranks several sets for comparison: all from roll-ups if all have them and one is large or pruned, otherwise all
     /// exactly, so that a group is the same on all sides.
     package static func rankings(_ questions: [RankingQuestion]) throws -> [Ranking] {
+        try questions.map(\.store).consistently { try chosenRankings(questions) }
+    }
+
+    private static func chosenRankings(_ questions: [RankingQuestion]) throws -> [Ranking] {
         let rankings = try questions.compactMap {
             try $0.fromRollUps(by: .total, withDays: false, withDurations: false)
         }
@@ -90,6 +98,13 @@ extension RankingQuestion {
     package func exactRanking(
         by order: RankingOrder, withRuns: Bool = false,
         buckets makeBuckets: ((UnixTime, UnixTime) throws -> TimeBuckets)? = nil
+    ) throws -> Ranking {
+        try store.consistently { try rankingOfReports(by: order, withRuns, makeBuckets) }
+    }
+
+    private func rankingOfReports(
+        by order: RankingOrder, _ withRuns: Bool,
+        _ makeBuckets: ((UnixTime, UnixTime) throws -> TimeBuckets)?
     ) throws -> Ranking {
         let selection = try store.summaries(filter)
         let stalls = selection.reports.filter { $0.verdict == .stalled }

@@ -49,6 +49,10 @@ extension TrendQuestion {
     ///
     /// - Throws: ``UnclearGroup`` if no group matches the name.
     package func trend() throws -> StallTrend {
+        try ranking.store.consistently { try chosenTrend() }
+    }
+
+    private func chosenTrend() throws -> StallTrend {
         if name == nil, let trend = try allByDay() ?? allExactly() { return trend }
         let (ranking, isOfUTC) = try ranked()
         var groups = ranking.groups

@@ -45,11 +45,14 @@ extension Listing {
         store: any QueryableStore, filter: ReportFilter, rules: GroupingRules = .builtIn, limit: Int
     ) throws {
         let counted = limit.addingSaturated(Self.furtherCount)
-        let selection = try store.newest(filter, count: counted)
-        try self.init(
-            showing: selection.reports.prefix(limit), of: selection,
-            reportCount: selection.reports.count, store: store, rules: rules)
-        isCountCut = selection.reports.count == counted
+        self = try store.consistently {
+            let selection = try store.newest(filter, count: counted)
+            var listing = try Listing(
+                showing: selection.reports.prefix(limit), of: selection,
+                reportCount: selection.reports.count, store: store, rules: rules)
+            listing.isCountCut = selection.reports.count == counted
+            return listing
+        }
     }
 
     /// - Parameters:

@@ -35,6 +35,10 @@ package struct ListingQuestion {
 extension ListingQuestion {
     /// - Throws: ``UnclearGroup`` if no group matches the name.
     package func listing() throws -> Listing {
+        try ranking.store.consistently { try chosenListing() }
+    }
+
+    private func chosenListing() throws -> Listing {
         let (store, filter) = (ranking.store, ranking.filter)
         if group == nil, states.isEmpty, minDuration <= .zero, order == .began {
             guard let exactGroup else {

@@ -14,13 +14,15 @@ package struct StatusAnswer: Sendable {
     }
 
     package init(of store: any QueryableStore) throws {
-        let status = try store.status()
-        try self.init(
-            status: status,
-            exposure: ExposureSummary(
-                exposure: store.watchedLoops(ReportFilter(), withLengths: true),
-                lost: status.lostByLoop, watchedLost: status.watchedLostByLoop,
-                suppressed: store.suppressedTotals(ReportFilter())))
+        self = try store.consistently {
+            let status = try store.status()
+            return try StatusAnswer(
+                status: status,
+                exposure: ExposureSummary(
+                    exposure: store.watchedLoops(ReportFilter(), withLengths: true),
+                    lost: status.lostByLoop, watchedLost: status.watchedLostByLoop,
+                    suppressed: store.suppressedTotals(ReportFilter())))
+        }
     }
 }
 

@@ -29,6 +29,10 @@ package final class MergedStore: QueryableStore {
         }
     }
 
+    package func consistently<Answer>(_ body: () throws -> Answer) throws -> Answer {
+        try parts.map { $0 as any QueryableStore }.consistently(body)
+    }
+
     package func aggregates(
         _ question: AggregateQuestion, grouper: any ReportGrouper
     ) throws -> AggregateAnswer {

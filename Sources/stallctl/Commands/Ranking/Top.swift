@@ -81,7 +81,15 @@ struct Top: ParsableCommand {
             expecting: .largest(limit, filters.filter, by: group, order: by))
         guard !watch else { return try watch(store) }
         let question = try grouping.question(to: store, filters.filter, by: group)
-        let ranking = try question.ranking(by: by, limit: limit)
+        // The holders are read from the examples that the ranking names.
+        let (ranking, holders) = try store.consistently {
+            let ranking = try question.ranking(by: by, limit: limit)
+            let isText = !rows.output.json && !rows.csv
+            return try (
+                ranking,
+                isText ? ranking.lockHolders(in: store, limit: limit, rules: question.rules) : [:]
+            )
+        }
         if rows.output.json {
             try Output.write(json: ranking.rows.prefix(limit))
         } else if rows.csv {
@@ -91,7 +99,7 @@ struct Top: ParsableCommand {
             let view = TopView(
                 ranking: ranking, limit: limit, frameCount: frames, storeOptions: source.stores,
                 exampleStore: try source.path(ofReport: ranking.overview.example),
-                holders: try ranking.lockHolders(in: store, limit: limit, rules: question.rules),
+                holders: holders,
                 terminal: markdown ? .document : rows.output.terminal)
             try rows.output.show(markdown ? view.markdownLines : view.lines)
         }

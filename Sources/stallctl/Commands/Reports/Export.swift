@@ -114,6 +114,10 @@ struct Export: ParsableCommand {
     func run() throws {
         if rows == .all { try source.expectFile(for: "export --rows all") }
         let store = try source.open()
+        try store.consistently { try export(store) }
+    }
+
+    private func export(_ store: any QueryableStore) throws {
         switch format {
         case .csv: try writeCSV(from: store)
         case .json:
@@ -124,9 +128,8 @@ struct Export: ParsableCommand {
             let bytes = try OutputBytes(output)
             if rows == .all {
                 var lines = StoreLines(quoted: JSONLines.text)
-                try ReportStore.open(path: store.path).forEachOtherRow {
-                    try bytes.write(lines.line($0))
-                }
+                // Only a file gets here.
+                try (store as? ReportStore)?.forEachOtherRow { try bytes.write(lines.line($0)) }
             }
             if try hasGroups(store) {
                 var lines = ReportLines(quoted: JSONLines.text)

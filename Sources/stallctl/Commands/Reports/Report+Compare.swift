@@ -9,6 +9,10 @@ extension Report {
         let sides = try compare.map {
             try ComparedQuestion($0, stores: [source.path], filters: filters, grouping: grouping)
         }
+        return try sides.map(\.question.store).consistently { try compared(sides) }
+    }
+
+    private func compared(_ sides: [ComparedQuestion]) throws -> ReportPage {
         let rankings = try RankingQuestion.rankings(sides.map(\.question))
         for (side, ranking) in zip(sides, rankings) where ranking.overview.isEmpty {
             say("stallctl: \(try side.nothing(isWatched: ranking.watched.total != nil))".printable)

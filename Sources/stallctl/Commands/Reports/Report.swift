@@ -82,6 +82,10 @@ struct Report: ParsableCommand {
 
     private func ranked() throws -> ReportPage {
         let store = try source.open()
+        return try store.consistently { try ranked(in: store) }
+    }
+
+    private func ranked(in store: any QueryableStore) throws -> ReportPage {
         let question = try grouping.question(to: store, filters.filter)
         let ranking = try question.ranking(by: .total, limit: limit)
         if ranking.overview.isEmpty { try filters.explainEmptyAnswer(from: store) }

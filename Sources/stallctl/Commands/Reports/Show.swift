@@ -44,17 +44,18 @@ struct Show: ParsableCommand {
 
     func run() throws {
         let store = try source.open()
-        let reports = try report.findAll(in: store, grouping)
         let rules = try grouping.rules(forStore: store.path)
         if output.json {
             let grouper = DefaultGrouper(rules: rules)
-            try Output.write(
-                json: reports.map { report in
+            let rows = try store.consistently {
+                try report.findAll(in: store, grouping).map { report in
                     try ReportRow(
                         report, images: store.images(ofRun: report.run.id), grouper: grouper)
-                })
-            return
+                }
+            }
+            return try Output.write(json: rows)
         }
+        let reports = try report.findAll(in: store, grouping)
         var lines: [String] = []
         for (index, report) in reports.enumerated() {
             if reports.count > 1 {
