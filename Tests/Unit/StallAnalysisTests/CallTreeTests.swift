@@ -104,6 +104,24 @@ import Testing
         #expect(tree.stallCount == 6 && tree.total == once.total * 3)
     }
 
+    /// A generic function of one module is compiled into each image that uses it.
+    @Test(arguments: ["same()", "App.same()"])
+    func `a function in two images has a row for each, in whatever order they come`(name: String) {
+        func frame(_ image: String) -> [Frame] {
+            var frame = frames("same()")[0]
+            frame.imagePath = "/usr/lib/\(image)"
+            if name != "same()" { frame.rawName = "$s3App4sameyyF" }
+            return [frame]
+        }
+        let stacks: [Int64: [Frame]] = [1: frame("libb.so"), 2: frame("liba.so")]
+        for order in [[1, 2], [2, 1]] as [[Int64]] {
+            let tree = CallTree(
+                stalls(order.map { (5, [$0: 5]) }), frames: stacks, direction: .bottomUp)
+            #expect(tree.roots.map { tree.nodes[$0].image } == ["liba.so", "libb.so"])
+            #expect(tree.roots.allSatisfy { tree.nodes[$0].time == .milliseconds(5) })
+        }
+    }
+
     @Test func `the deepest stack makes a tree`() {
         let names = (0..<5000).map { "f\($0)()" }.joined(separator: " <- ")
         let tree = CallTree(

@@ -102,9 +102,14 @@ package struct CallTree: Sendable {
         of store: any QueryableStore, _ filter: ReportFilter, direction: TreeDirection,
         selection: TreeSelection = TreeSelection(), rules: GroupingRules
     ) throws {
-        let stalls = try store.stackSets(filter)
-        let classifier = try StackClassifier(
-            store, stacks: stalls.stacks, executables: stalls.executables, rules: rules)
+        let (stalls, classifier) = try store.consistently {
+            let stalls = try store.stackSets(filter)
+            return try (
+                stalls,
+                StackClassifier(
+                    store, stacks: stalls.stacks, executables: stalls.executables, rules: rules)
+            )
+        }
         self.init(
             stalls, direction: direction, selection: selection,
             pathCount: classifier.pathCount, path: classifier.path(ofStack:)
@@ -189,9 +194,13 @@ private struct CallTreeBuilder {
     /// the place of one in memory.
     private var known: [ObjectIdentifier: Known] = [:]
 
+    /// What a row says of a function, and its module: the code of one module may be in several images, and is of the app
+    /// in one program and not in another.
     private struct Function: Hashable {
         var name: String
         var owner: String
+        var image: String?
+        var frameClass: FrameClass
     }
 
     private struct Known {
@@ -239,7 +248,9 @@ private struct CallTreeBuilder {
 
     private mutating func know(_ frame: ClassifiedFrame, _ nodes: inout CallTreeNodes) -> Known {
         if let known = known[ObjectIdentifier(frame)] { return known }
-        let function = Function(name: frame.nodeName, owner: frame.owner)
+        let function = Function(
+            name: frame.nodeName, owner: frame.owner, image: frame.frame.imageName,
+            frameClass: frame.frameClass)
         let number = functions[function] ?? Int32(functions.count)
         functions[function] = number
         let isShown =
@@ -250,7 +261,7 @@ private struct CallTreeBuilder {
             }
         let known = Known(
             frame: frame, function: number,
-            label: nodes.addLabel(frame.nodeName, frame.frame.imageName, frame.frameClass),
+            label: nodes.addLabel(function.name, frame),
             isShown: isShown)
         self.known[ObjectIdentifier(frame)] = known
         return known

@@ -18,6 +18,11 @@ package struct CallTreeNodes: RandomAccessCollection, Sendable {
         var function: String
         var image: String?
         var frameClass: FrameClass
+        /// The module, which tells functions of one name and image apart.
+        var owner: String
+
+        /// What is different where the name is not: the order does not depend on which stack came first.
+        var rest: (String, String, String) { (image ?? "", owner, frameClass.rawValue) }
     }
 
     private var nodes: [Compact] = []
@@ -48,10 +53,11 @@ package struct CallTreeNodes: RandomAccessCollection, Sendable {
     /// Adds what nodes of a function say.
     ///
     /// - Returns: Its number.
-    mutating func addLabel(
-        _ function: String, _ image: String?, _ frameClass: FrameClass
-    ) -> Int32 {
-        labels.append(Label(function: function, image: image, frameClass: frameClass))
+    mutating func addLabel(_ function: String, _ frame: ClassifiedFrame) -> Int32 {
+        labels.append(
+            Label(
+                function: function, image: frame.frame.imageName, frameClass: frame.frameClass,
+                owner: frame.owner))
         return Int32(labels.count - 1)
     }
 
@@ -94,9 +100,8 @@ package struct CallTreeNodes: RandomAccessCollection, Sendable {
     private func isHeavier(_ left: Int, _ right: Int) -> Bool {
         let (one, other) = (nodes[left], nodes[right])
         if one.time_ns != other.time_ns { return one.time_ns > other.time_ns }
-        let (name, otherName) = (
-            labels[Int(one.label)].function, labels[Int(other.label)].function
-        )
-        return name != otherName ? name < otherName : left < right
+        let (label, otherLabel) = (labels[Int(one.label)], labels[Int(other.label)])
+        return label.function != otherLabel.function
+            ? label.function < otherLabel.function : label.rest < otherLabel.rest
     }
 }
