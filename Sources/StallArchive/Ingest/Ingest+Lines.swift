@@ -72,11 +72,15 @@ extension Ingest {
         guard !batch.isEmpty else { return isAtEnd }
         try write { writer in
             var taken: [PortableReport] = []
+            var others: [PortableRow] = []
             for (line, row) in batch {
                 do {
                     let outcome = try writer.take(row)
                     // Of what is not a report, files tell no numbers either.
-                    guard case .report(let report) = row else { continue }
+                    guard case .report(let report) = row else {
+                        if verifies { others.append(row) }
+                        continue
+                    }
                     if verifies, outcome != .pruned, outcome != .leftOut { taken.append(report) }
                     switch outcome {
                     case .added: counts.added += 1
@@ -88,7 +92,9 @@ extension Ingest {
                     result.note(LineFault(line: line, reason: fault.reason))
                 }
             }
-            if verifies { result.missingLineCount += try writer.missingCount(taken) }
+            guard verifies else { return }
+            result.missingLineCount += try writer.missingCount(taken)
+            result.missingLineCount += try writer.missingCount(others)
         }
         return isAtEnd
     }

@@ -178,6 +178,28 @@ final class IngestWriter {
         return try reports.count { try !singles.holds($0) }
     }
 
+    /// How many of these rows of other kinds, which were taken, the central store does not have.
+    func missingCount(_ rows: [PortableRow]) throws -> Int {
+        try flush()
+        return try rows.count { try !holds($0) }
+    }
+
+    private func holds(_ row: PortableRow) throws -> Bool {
+        switch row {
+        case .report(let report): return try singles.holds(report)
+        case .exposure(let row):
+            let source = try singles.source(row.store)
+            return try rows.holds(
+                row, source: source, siblings: singles.siblings(of: row.store, source: source))
+        case .suppression(let row): return try rows.holds(row, source: singles.source(row.store))
+        case .loss(let row): return try rows.holds(row, source: singles.source(row.store))
+        case .run(let row): return try rows.holds(row)
+        case .location(let row): return try rows.holds(row)
+        case .watchedLoop(let row): return try rows.holds(row, source: singles.source(row.store))
+        case .unknown: return false
+        }
+    }
+
     /// How many of the incoming store's reports the central store does not have, and should: before a file goes, what
     /// it says it holds is compared with what was taken.
     func missingCount(_ incoming: IncomingStore) throws -> Int {

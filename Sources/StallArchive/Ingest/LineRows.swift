@@ -13,6 +13,7 @@ final class LineRows {
     private let days: ExposureDays
     private let families: SourceFamilies
     private let findExposure, findSuppressed, findLoss, setLoss: Statement
+    private let findImage, findNames, findWatched: Statement
     /// Loops whose watched time came in this transaction, by their source.
     private var watched: [Int64: Set<Int64>] = [:]
 
@@ -35,6 +36,18 @@ final class LineRows {
             """)
         findLoss = try connection.prepare(
             "select report_count from loss where source = ? and run = ? and reason = ?")
+        findImage = try connection.prepare(
+            """
+            select count(*) from image_load join image on image.id = image_load.image
+            where image_load.run = ? and image.hash = ?
+            """)
+        findNames = try connection.prepare(
+            """
+            select count(*) from location where hash = ? and detail >= ?
+                and exists (select 1 from location_frame where location = location.id)
+            """)
+        findWatched = try connection.prepare(
+            "select count(*) from watched_loop where source = ? and loop = ?")
     }
 
     func forget() {
@@ -135,6 +148,65 @@ final class LineRows {
             grouping.noteNames(ofLocation: place.id, wasLookedUp: known.detail > 0)
         }
         return known == nil ? .added : .changed
+    }
+
+    // MARK: What is stored
+
+    /// Whether the store has the stretch, or one of the same start that went on for longer.
+    func holds(
+        _ row: PortableExposure, source: Int64, siblings: [SourceFamilies.Branch]
+    ) throws -> Bool {
+        let stretch = row.exposure
+        let loop = try loop(stretch.run, stretch.loop, stretch.threshold)
+        let (start_us, watched_ns) = (stretch.start.microseconds, stretch.watched.nanoseconds)
+        if let known = try findExposure.found(source, row.revision, loop), known >= watched_ns {
+            return true
+        }
+        let wanted = ExposureRow(
+            revision: row.revision, loop: loop, start_us: start_us, watched_ns: watched_ns,
+            busy_ns: 0, readyDelay_ns: 0, microStallCount: 0, microStall_ns: 0,
+            lengths: LengthHistogram())
+        return try families.holdsExposure(siblings, revision: row.revision, start_us: start_us)
+            || exposures.isElsewhere(wanted, source: source)
+    }
+
+    func holds(_ row: PortableLoop, source: Int64) throws -> Bool {
+        try findWatched.number(source, loop(row.run, row.loop, row.threshold)) > 0
+    }
+
+    func holds(_ row: PortableSuppression, source: Int64) throws -> Bool {
+        let stalls = row.stalls
+        let known = try findSuppressed.found(
+            source, loop(stalls.run, stalls.loop, row.threshold), stalls.place,
+            Int64(stalls.reason.rawValue))
+        return known ?? -1 >= Int64(stalls.count)
+    }
+
+    func holds(_ row: PortableLoss, source: Int64) throws -> Bool {
+        guard let run = try interner.knownRun(row.run) else { return false }
+        return try findLoss.found(source, run, Int64(row.reason.rawValue)) ?? -1 >= row.count
+    }
+
+    func holds(_ row: PortableRun) throws -> Bool {
+        guard let run = try interner.knownRun(row.run) else { return false }
+        return try row.images.allSatisfy { image in
+            let hash = ContentHash.image(
+                path: image.path, buildID: image.buildID?.bytes,
+                run: image.buildID == nil ? row.run.id : nil)
+            return try findImage.number(run, hash) > 0
+        }
+    }
+
+    func holds(_ row: PortableLocation) throws -> Bool {
+        let frames = row.frames.map(FrameNames.init)
+        guard !frames.isEmpty else { return true }
+        let location = row.location
+        let image = ContentHash.image(
+            path: location.imagePath, buildID: location.buildID?.bytes, run: row.run?.id)
+        let hash = ContentHash.location(
+            image: image, offset: Int64(bitPattern: location.offset),
+            kind: Int64(location.kind.rawValue))
+        return try findNames.number(hash, FrameNames.detail(frames)) > 0
     }
 
     private func loop(_ run: ProcessRun, _ name: String, _ threshold: Duration) throws -> Int64 {

@@ -206,6 +206,15 @@ package final class Interner {
         return id
     }
 
+    /// The row of a run as it is stored now; nil when there is none.
+    package func knownRun(_ run: ProcessRun) throws -> Int64? {
+        var own = run
+        guard let first = try row(of: run) else { return nil }
+        if first.isSame { return first.id }
+        own.id = run.namesake
+        return try row(of: own)?.id
+    }
+
     private func row(of run: ProcessRun) throws -> (id: Int64, isSame: Bool)? {
         try findRun.bind(run.id)
         guard try findRun.step() else { return nil }

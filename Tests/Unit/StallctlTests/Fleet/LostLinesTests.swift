@@ -1,7 +1,13 @@
 import Foundation
+import StallAnalysis
+import StallFormats
 import StallModel
+import StallQuery
+import StallStore
 import TestSupport
 import Testing
+
+@testable import StallArchive
 
 /// Goal: what `--delete` and `--archive` remove is in the store, or was there and is counted.
 /// Method: lines of some machines in many files, in a random mix of imports, prunes and lines of later versions. Each
@@ -104,6 +110,46 @@ import Testing
             let later = try stallctl(
                 ["ingest", "--store", "c", "--json", "a.jsonl"], in: directory)
             #expect(later.status == 0 && later.output.contains(#""unchanged":0"#))
+        }
+    }
+
+    /// What the file of a store's lines holds, of every kind.
+    private func rows(in directory: URL) throws -> [PortableRow] {
+        let agent = directory.appending(path: "agent.sqlite").path
+        var writer = RowWriter(seed: 7)
+        try writer.write(60, to: agent)
+        var lines = try allLines(of: agent).map { String(decoding: $0, as: UTF8.self) }
+        // Only a central store that has pruned its watched time writes such a line.
+        let exposure = try #require(lines.first { $0.contains("stallctl.exposure/1") })
+        lines.append(exposure.replacing("stallctl.exposure/1", with: "stallctl.loop/1"))
+        try write(lines, "all.jsonl", in: directory)
+        var feed = StallFormats.ReportLines(bytes: Array((lines.joined(separator: "\n") + "\n").utf8))
+        var rows: [PortableRow] = []
+        while let row = try feed.next() { rows.append(row) }
+        return rows
+    }
+
+    /// Each kind is compared with what is stored: something else deletes it in the same transaction.
+    @Test(arguments: [
+        "exposure", "loss", "suppression", "image_load", "watched_loop", "location_frame", "report",
+    ])
+    func `lines of every kind are in the store before their file goes`(table: String) throws {
+        try withTemporaryDirectory { directory in
+            let rows = try rows(in: directory)
+            let ingest = try Ingest(
+                into: directory.appending(path: "c").path, grouper: DefaultGrouper())
+            let missing = try ingest.write { writer in
+                for row in rows { _ = try writer.take(row) }
+                #expect(try writer.missingCount(rows) == 0)
+                try ingest.file.connection.execute("delete from \(table)")
+                return try writer.missingCount(rows)
+            }
+            try ingest.close()
+            #expect(missing > 0 && missing < rows.count)
+            let taken = try stallctl(
+                ["ingest", "--store", "d", "--delete", "all.jsonl"], in: directory)
+            #expect(taken.status == 0 && taken.errors == "", "\(taken)")
+            #expect(!FileManager.default.fileExists(atPath: directory.path + "/all.jsonl"))
         }
     }
 
