@@ -58,6 +58,13 @@ package func storeNotes(path: String) throws(StoreError) -> [String] {
             "\(conflicts) locations have other symbols in some sources; the first are kept "
                 + "(stallctl symbolicate decides)")
     }
+    // Version 8 is given by this program alone (ProcessRun+Namesake.swift).
+    let namesakes = try count("process_run where substr(hex(uuid), 13, 1) = '8'")
+    if namesakes > 0 {
+        notes.append(
+            "\(namesakes) process runs have the identifier of another app, version or host; "
+                + "each keeps its own reports")
+    }
     let copies = try count("source where origin is not null")
     if copies > 0 {
         notes.append("\(copies) sources are copies of others that went their own way")

@@ -377,6 +377,15 @@ import TestSupport
         }
         #expect(found == apps)
         #expect(try checkStore(path: central).isEmpty)
+        #expect(
+            try storeNotes(path: central) == [
+                "1 process runs have the identifier of another app, version or host; each keeps its own reports"
+            ])
+        try write(2, to: "c.sqlite", seed: 3)
+        let alone = try Ingest(into: directory("alone.sqlite"))
+        #expect(try alone.run([directory("c.sqlite")]).skippedCount == 0)
+        try alone.close()
+        #expect(try storeNotes(path: directory("alone.sqlite")) == [])
     }
 
     @Test func `a column that is computed refuses the store`() throws {
