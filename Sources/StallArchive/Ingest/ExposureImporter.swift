@@ -42,6 +42,9 @@ struct ExposureImporter {
                 start_us: findExposure.limited(
                     at: 2, 0...ValueLimits.time_us, "time in microseconds"),
                 at: 3)
+            // Readers take more: programs before let it into central stores.
+            _ = try findExposure.limited(
+                at: 3, 0...ValueLimits.watched_ns, "period of watched time in nanoseconds")
             row.loop = try loop(row.loop)
             watched.insert(row.loop)
             guard try !isKnown(row.revision, row.start_us) else { continue }

@@ -18,6 +18,9 @@ extension PortableRow {
                 0...ValueLimits.time_us ~= stretch.start.microseconds,
                 "has a start before 1970 or after 9999")
             try expect(
+                0...ValueLimits.watched_ns ~= stretch.watched.nanoseconds,
+                "has a period of more than 400 days in watched_ms")
+            try expect(
                 0...ValueLimits.count ~= Int64(stretch.microStallCount),
                 "has a count out of range in micro_stalls")
         case .suppression(let row):

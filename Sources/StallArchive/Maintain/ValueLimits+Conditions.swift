@@ -38,7 +38,7 @@ extension ValueLimits {
         (
             "exposure",
             """
-            start_us between 0 and \(time_us) and watched_ns between 0 and \(duration_ns)
+            start_us between 0 and \(time_us) and watched_ns between 0 and \(watched_ns)
             and busy_ns between 0 and \(duration_ns) and ready_delay_ns between 0 and \(duration_ns)
             and micro_stall_count between 0 and \(count) and micro_stall_ns between 0 and \(duration_ns)
             and iteration_count between 0 and \(1 << 53) and revision between 0 and \(revision)

@@ -7,6 +7,8 @@ internal import StallModel
 package enum ValueLimits {
     /// Ten years and some days, the longest stall that a line may have as well.
     package static let duration_ns: Int64 = 320_000_000_000_000_000
+    /// A period of watched time: 400 days. A loop that only waits is not woken, so that its period lasts for weeks.
+    package static let watched_ns: Int64 = 400 * 86_400_000_000_000
     /// The end of year 9999.
     package static let time_us: Int64 = 253_402_300_799_999_999
     package static let count: Int64 = 1_000_000_000_000

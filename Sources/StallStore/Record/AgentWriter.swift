@@ -132,7 +132,8 @@ final class AgentWriter {
             ExposureRow(
                 revision: revision(),
                 loop: loop(exposure.loop, exposure.threshold, of: exposure.run),
-                start_us: exposure.start.microseconds, watched_ns: exposure.watched.nanoseconds,
+                start_us: exposure.start.microseconds,
+                watched_ns: min(exposure.watched.nanoseconds, ValueLimits.watched_ns),
                 busy_ns: exposure.busy.nanoseconds,
                 readyDelay_ns: exposure.readyDelay.nanoseconds,
                 microStallCount: Int64(exposure.microStallCount),

@@ -388,6 +388,35 @@ import TestSupport
         #expect(try storeNotes(path: directory("alone.sqlite")) == [])
     }
 
+    @Test(arguments: [(days: 400, isTaken: true), (401, false), (9 * 365, false)])
+    func `no period of watched time lasts for years`(days: Int, isTaken: Bool) throws {
+        let generator = ReportGenerator(seed: 1)
+        let period = LoopExposure(
+            run: generator.run, loop: "main", threshold: .milliseconds(250),
+            start: UnixTime(microseconds: 1 << 50), watched: .seconds(days * 86_400))
+        let store = try AgentStore(path: directory("a.sqlite"), run: generator.run)
+        try store.record(period)
+        try store.close()
+        let raw = try RawDatabase(directory("a.sqlite"))
+        // An agent does not write it.
+        #expect(try raw.number("select watched_ns / 86400000000000 from exposure") == min(days, 400))
+        try raw.query("update exposure set watched_ns = 86400000000000 * \(days)")
+        let ingest = try Ingest(into: directory("central.sqlite"))
+        #expect(try ingest.run([directory("a.sqlite")]).skippedCount == (isTaken ? 0 : 1))
+        try ingest.close()
+        #expect(try checkStore(path: directory("a.sqlite")).isEmpty == isTaken)
+        let row = PortableRow.exposure(
+            PortableExposure(
+                store: UniqueID(bytes: [UInt8](repeating: 1, count: 16))!, revision: 1,
+                exposure: period))
+        let fault = Result { () throws(LineFault) in try row.checkLimits() }
+        if case .failure(let fault) = fault {
+            #expect(!isTaken && fault.reason.contains("more than 400 days in watched_ms"))
+        } else {
+            #expect(isTaken)
+        }
+    }
+
     @Test func `a column that is computed refuses the store`() throws {
         try write(2, to: "a.sqlite", seed: 1)
         try RawDatabase(directory("a.sqlite")).query(

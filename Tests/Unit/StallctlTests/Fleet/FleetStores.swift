@@ -58,7 +58,7 @@ struct RowWriter {
         return LoopExposure(
             run: generator.run, loop: ["main", "decoder"][number(0...1)],
             threshold: .milliseconds(250), start: UnixTime(microseconds: minute),
-            watched: .nanoseconds(huge ? 300_000_000_000_000_001 : number(0...60_000_000_007)),
+            watched: .nanoseconds(huge ? 34_000_000_000_000_001 : number(0...60_000_000_007)),
             busy: .nanoseconds(number(0...60_000_000_007)),
             readyDelay: .nanoseconds(number(0...1_000_003)), microStallCount: number(0...100),
             microStallTime: .nanoseconds(number(0...60_000_007)),
