@@ -11,7 +11,8 @@ final class IncomingRows {
     private let findStackHash, findStack, findLosses, findNamer: Statement
 
     init(_ connection: Connection) throws {
-        findState = try connection.prepare("select state from report where source = ? and seq = ?")
+        findState = try connection.prepare(
+            "select state from report where source = ? and seq = ? and id = ?")
         findRun = try connection.prepare(
             "select \(ProcessRun.columns), checksum from process_run where id = ?")
         findLoop = try connection.prepare(
@@ -51,8 +52,11 @@ final class IncomingRows {
         )
     }
 
-    func isHang(seq: Int64, ofSource source: Int64) throws -> Bool {
-        try findState.found(source, seq) == Int64(StallState.hang.rawValue)
+    /// The state of a report; nil where the source does not have it.
+    func state(of report: OpenReport, ofSource source: Int64) throws -> StallState? {
+        try findState.bind(source, report.seq, report.id)
+        defer { findState.reset() }
+        return try findState.step() ? try findState.value(at: 0) : nil
     }
 
     /// The source whose names the place has, where that is known.

@@ -227,18 +227,21 @@ final class IngestWriter {
     }
 
     /// Makes hangs of our open reports whose process is gone, or that are hangs in the incoming
-    /// store.
+    /// store. A store that does not have a report says nothing of how it ended.
+    ///
     /// - Returns: How many, and how many stay open.
     func closeReports(
         of target: Int64, _ source: IncomingStore.Source, _ incoming: IncomingStore
     ) throws -> (closed: Int, open: Int) {
         var (closed, open) = (0, 0)
         for report in try openReports.of(target) {
+            let state = try incoming.rows().state(of: report, ofSource: source.id)
+            // An agent leaves its last word beside its own store. Beside any other file is whatever its owner put there.
+            let isOwn = state != nil && incoming.role == .agent
             // A process that left no word is gone when its own store, or this machine, says so.
-            let isHang = try incoming.rows().isHang(seq: report.seq, ofSource: source.id)
             let end =
-                report.end(in: incoming.path, here)
-                ?? (isHang ? OpenStallEnd(state: .hang, ending: .killed) : nil)
+                (isOwn ? report.end(in: incoming.path, here) : nil)
+                ?? (state == .hang ? OpenStallEnd(state: .hang, ending: .killed) : nil)
             guard let end else {
                 open += 1
                 continue

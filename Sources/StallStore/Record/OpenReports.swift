@@ -1,6 +1,6 @@
 // Reports that were still open when last heard of: their process may have died in the stall, or after its end.
 
-internal import StallModel
+package import StallModel
 
 /// Finds open reports and closes them. Works within the transaction of its caller.
 package struct OpenReports {
@@ -47,7 +47,7 @@ package struct OpenReports {
 /// A report that is open.
 package struct OpenReport {
     package let seq: Int64
-    var id: UniqueID
+    package let id: UniqueID
     var duration_ns: Int64
     var run: ProcessRun
 

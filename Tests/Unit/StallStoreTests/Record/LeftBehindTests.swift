@@ -162,6 +162,54 @@ import TestSupport
         #expect(reports.first { $0.id == ended.id }?.duration == ended.duration)
     }
 
+    /// Beside a file is what its owner put there: a page that says that the stall lasted for a minute.
+    @Test(arguments: ["a store that says to be the same", "a central store", "its own"])
+    mutating func `only a report's own store tells how it ended`(other: String) throws {
+        var report = generator.report(state: .open)
+        report.duration = .milliseconds(800)
+        let store = try AgentStore(path: directory("agent.sqlite"), run: generator.run)
+        try store.record(report, images: generator.images)
+        try store.close()
+        // Alive, as far as this machine can see, until the page is there.
+        try RawDatabase(directory("agent.sqlite")).query(
+            "update process_run set host = 'elsewhere', checksum = null")
+        func take(_ name: String, into central: String) throws {
+            let ingest = try Ingest(into: directory(central))
+            #expect(try ingest.run([directory(name)]).skippedCount == 0)
+            try ingest.close()
+        }
+        func found(_ central: String) throws -> StallReport? {
+            try ReportStore.open(path: directory(central)).reports(ReportFilter()).first
+        }
+        try take("agent.sqlite", into: "central.sqlite")
+        try take("agent.sqlite", into: "other.sqlite")
+        for name in ["agent.sqlite", "central.sqlite", "other.sqlite"] {
+            try RawDatabase(directory(name)).query(
+                "update process_run set host = '\(generator.run.host)', checksum = null")
+        }
+        let stranger = ReportGenerator(seed: 2)
+        try AgentStore(path: directory("false.sqlite"), run: stranger.run).close()
+        try RawDatabase(directory("false.sqlite")).query(
+            "update source set store = (select x'\(try identity(of: "agent.sqlite"))')")
+        let page = try leave([slot(millisecondsAgo: 61_000, seen: 500, ended: 1000, report: report.id)])
+        defer { try? FileManager.default.removeItem(at: page) }
+        switch other {
+        case "its own": break
+        case "a central store": try take("other.sqlite", into: "central.sqlite")
+        default: try take("false.sqlite", into: "central.sqlite")
+        }
+        #expect(try found("central.sqlite")?.state == .open)
+        #expect(try found("central.sqlite")?.duration == .milliseconds(800))
+        try take("agent.sqlite", into: "central.sqlite")
+        #expect(try found("central.sqlite")?.state == .ended)
+        #expect(try found("central.sqlite")?.duration == .milliseconds(60_000))
+    }
+
+    private func identity(of name: String) throws -> String {
+        try #require(
+            RawDatabase(directory(name)).query("select hex(store) from source").first?.first ?? nil)
+    }
+
     @Test func `numbers that make no sense are no stalls`() throws {
         try AgentStore(path: directory("agent.sqlite"), run: generator.run).closeAbandoned()
         var future = slot(millisecondsAgo: 0, seen: 0)
