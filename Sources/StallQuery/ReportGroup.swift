@@ -20,6 +20,11 @@ package struct ReportGroup: Hashable, Sendable {
     /// frames as its beginning.
     package var isCut: Bool
 
+    /// Which of two that lost as much time names what they have in common: the same one in whatever order they came.
+    package func precedes(_ other: ReportGroup) -> Bool {
+        (title, family, signature) < (other.title, other.family, other.signature)
+    }
+
     package init(
         signature: Int64, family: Int64, title: String, frames: [String], wait: WaitClass? = nil,
         isWithoutAppFrame: Bool = false, isCut: Bool = false

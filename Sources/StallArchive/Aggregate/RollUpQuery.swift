@@ -550,8 +550,7 @@ struct RollUpQuery {
         guard key.isOfFunctions else {
             return ReportGroup(fact: key == .cause && name.isEmpty ? nil : name, of: key)
         }
-        // Of equal ones the title decides: the same one in whatever order they came.
-        guard let group = heaviest.compactMap({ groups[$0] }).min(by: { $0.title < $1.title })
+        guard let group = heaviest.compactMap({ groups[$0] }).min(by: { $0.precedes($1) })
         else { throw noGroup }
         return group.grouped(by: key)
     }

@@ -12,11 +12,14 @@ struct MadeUpFleet {
         []
     private var random: SeededGenerator
     private var number: UInt64 = 0
+    /// Many stalls began at the same time or lasted for as long, and some functions are in two images.
+    private let hasTies: Bool
 
     static let begin = SampleReports.noon.microseconds
     static let days: Int64 = 40
 
-    init(seed: UInt64, reportsOfRun count: Int = 30) {
+    init(seed: UInt64, reportsOfRun count: Int = 30, hasTies: Bool = false) {
+        self.hasTies = hasTies
         random = SeededGenerator(seed: seed)
         for (app, version) in [
             ("photos", "1.0"), ("photos", "1.0"), ("photos", "2.0"), ("mail", "2.0"),
@@ -63,6 +66,12 @@ struct MadeUpFleet {
             microseconds: Self.begin + .random(in: 0..<Self.days * 86_400_000_000, using: &random))
         // To the nanosecond, so that no two are equal.
         report.duration = .nanoseconds(.random(in: 250_000_000..<4_000_000_000, using: &random))
+        if hasTies {
+            report.start = UnixTime(
+                microseconds: Self.begin + .random(in: 0..<Self.days, using: &random)
+                    * 86_400_000_000)
+            report.duration = .milliseconds(.random(in: 1...4, using: &random) * 500)
+        }
         report.loop = pick(["main", "main", "decoder", ""])
         let cause: CauseClass? = pick([nil, .lock, .disk, .cpu])
         report.cause = cause.map { StallCause($0, confidence: 0.9) }
@@ -85,7 +94,8 @@ struct MadeUpFleet {
             let isCut = Int.random(in: 0..<3, using: &random) == 0
             let cutCount = 2 + Int.random(in: 0...1, using: &random)
             if isCut { names.removeLast(min(names.count - 1, cutCount)) }
-            let frames = names.enumerated().map { frame($1, isInnermost: $0 == 0) }
+            var frames: [Frame] = []
+            for name in names { frames.append(frame(name, isInnermost: frames.isEmpty)) }
             return Sample(
                 offset: .nanoseconds(offsets[index]), weight: .nanoseconds(weights[index]),
                 isLate: isLate[index], thread: ThreadID(rawValue: 1), method: .signal,
@@ -100,11 +110,14 @@ struct MadeUpFleet {
             + ["main", "__libc_start_call_main"]
     }
 
-    private func frame(_ name: String, isInnermost: Bool) -> Frame {
+    private mutating func frame(_ name: String, isInnermost: Bool) -> Frame {
         let isOfSystem = ["fsync", "pthread_mutex_lock", "usleep", "__libc_start_call_main"]
             .contains(name)
         return SampleReports.frame(
-            name, image: isOfSystem ? SampleReports.libc : SampleReports.photos,
+            name,
+            image: isOfSystem
+                ? SampleReports.libc
+                : hasTies ? pick([SampleReports.photos, "/opt/photos/plugin.so"]) : SampleReports.photos,
             offset: name.utf8.reduce(0x1000) { $0 * 31 % 0xffff + UInt64($1) },
             kind: isInnermost ? .interrupted : .returnAddress)
     }

@@ -60,7 +60,8 @@ private func joined(_ groups: [ReportGroup: [Stall]]) -> [(ReportGroup, [Stall])
     let weighed = groups.map { (group: $0, stalls: $1, total: totalDuration($1)) }
     let variants = weighed.sorted { left, right in
         if left.group.isCut != right.group.isCut { return right.group.isCut }
-        return (right.total, left.group.title) < (left.total, right.group.title)
+        return left.total != right.total
+            ? left.total > right.total : left.group.precedes(right.group)
     }
     var numbers: [Int64: Int] = [:]
     var joined: [(group: ReportGroup, stalls: [Stall])] = []
@@ -149,8 +150,12 @@ extension StallAggregate {
         let durations = stalls.map(\.duration)
         let runs = Set(stalls.map { reports[$0.report].run })
             .compactMap { runs.indices.contains($0) ? runs[$0] : nil }
-        let longest = stalls.max {
-            ($0.duration, reports[$1.report].start) < ($1.duration, reports[$0.report].start)
+        // Of equal ones the first by its time, then by its id.
+        let longest = stalls.max { one, other in
+            if one.duration != other.duration { return one.duration < other.duration }
+            let (first, second) = (reports[one.report], reports[other.report])
+            return first.start != second.start
+                ? first.start > second.start : first.id.description > second.id.description
         }!
         let starts = stalls.lazy.map { reports[$0.report].start }
         var (totals, watched) = (StallTotals(), StallTotals())
