@@ -8,6 +8,13 @@ extension ProcessRun {
     /// A UUID of version 8, by RFC 9562 "for experimental or vendor-specific use". The same for all sources that say the
     /// same.
     package var namesake: UniqueID {
+        Self.namesake(of: id, app: app, version: version, host: host)
+    }
+
+    /// The same without the rest of the run.
+    package static func namesake(
+        of id: UniqueID, app: String, version: String, host: String
+    ) -> UniqueID {
         func hash(_ part: UInt64) -> UInt64 {
             var hash = ContentHash()
             hash.combine(part)
