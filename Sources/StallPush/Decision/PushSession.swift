@@ -215,6 +215,7 @@ package struct PushSession {
         _ seconds: Int?, _ reason: String, _ line: inout some PushLine,
         _ result: inout PushResult
     ) -> Bool {
+        let reason = reason + backoff.words(asked: seconds)
         let time = backoff.next(asked: seconds, using: &random)
         if line.wait(seconds: time, reason: reason) { return true }
         result.isCancelled = line.isCancelled

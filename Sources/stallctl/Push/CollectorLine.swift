@@ -50,6 +50,8 @@ struct PushPatience {
     let stop: StopSignal
     /// How many seconds may be waited in all, for answers that do not come as well; nil without end.
     var seconds: Double?
+    /// Why the last attempt failed, after which there was no time for another one.
+    private(set) var failure: String?
     /// The last thing that was said of an attempt that failed.
     private var complaint = ""
 
@@ -63,10 +65,12 @@ struct PushPatience {
     /// - Parameter isQuestion: It is small, and so is its answer: all of it has no more time.
     mutating func send(_ request: HTTPRequest, by curl: Curl, isQuestion: Bool) -> HTTPReply {
         var request = request
+        var limit: Int?
         if let seconds {
-            let limit = max(Self.leastSilence, Int(seconds.rounded(.up)))
-            request.limits.silence_s = limit
-            if isQuestion { request.limits.answer_s = min(request.limits.answer_s, limit + 1) }
+            let time = max(Self.leastSilence, Int(seconds.rounded(.up)))
+            limit = time
+            request.limits.silence_s = time
+            if isQuestion { request.limits.answer_s = min(request.limits.answer_s, time + 1) }
         }
         let began = ContinuousClock.now
         let stop = stop
@@ -75,12 +79,19 @@ struct PushPatience {
         if let left = seconds {
             seconds = max(0, left - (ContinuousClock.now - began) / .seconds(1))
         }
+        // Which of the two limits comes first depends on the machine's load.
+        if case .timedOut = reply, isQuestion, let limit {
+            return .failed(reason: "no answer within \(limit) s")
+        }
         return reply
     }
 
     mutating func wait(_ time: Double, _ url: String, _ reason: String) -> Bool {
         if let left = seconds {
-            guard time <= left else { return false }
+            guard time <= left else {
+                failure = reason
+                return false
+            }
             seconds = left - time
         }
         if reason != complaint {

@@ -138,7 +138,8 @@ struct RecordPush {
                 result.refused.append(
                     LineFault(line: 0, reason: "stall \(records[0].report.id) is too large"))
                 return .sent
-            case .wait(let reason, let seconds):
+            case .wait(let words, let seconds):
+                let reason = words + backoff.words(asked: seconds)
                 let time = backoff.next(asked: seconds, using: &random)
                 guard patience.wait(time, target.url, reason) else {
                     result.isCancelled = patience.stop.hasCome

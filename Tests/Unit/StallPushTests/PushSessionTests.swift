@@ -46,6 +46,7 @@ import Testing
         /// Answers in place of the collector, by the number of the request.
         var positions: [HTTPReply] = []
         var waits: [Double] = []
+        var reasons: [String] = []
         var requests = 0
         var patience = 20
         var isCancelled = false
@@ -90,6 +91,7 @@ import Testing
 
         mutating func wait(seconds: Double, reason: String) -> Bool {
             waits.append(seconds)
+            reasons.append(reason)
             patience -= 1
             return patience > 0
         }
@@ -126,6 +128,9 @@ import Testing
         ]
         let result = try push(1, over: &line)
         #expect(line.waits == [waits] && result.lineCount == 1, "\(line.waits)")
+        // And it is said, since the sender's operator sees a collector that asks for more.
+        let bound = " and asks for 86400 s, of which at most 600 s are waited"
+        #expect(line.reasons == ["answered 503" + (asked > 600 ? bound : "")])
     }
 
     /// An answer that did not come, that is none of ours, or that asks for patience.

@@ -117,13 +117,20 @@ struct Push: ParsableCommand {
         do throws(PushProblem) { _ = try target.token() } catch { throw error }
         var (complaints, told) = (Set<String>(), Set<UniqueID>())
         var hasFailed = false
+        // One time for all stores: a collector that does not answer for one does not for the next.
+        var patience = PushPatience(stop, seconds: watch ? nil : Double(wait))
         repeat {
             let found = StoreFiles(paths, allowsUnmatched: allowUnmatched)
             var stores = found.skipped.map {
                 PushedStore(path: $0.path ?? "", error: $0.description)
             }
             for path in found.stores where !stop.hasCome {
-                stores.append(push(path, to: target, stop, told: &told))
+                if let failure = patience.failure {
+                    let error = "\(path): not sent: \(target.url) \(failure)"
+                    stores.append(PushedStore(path: path, error: error))
+                } else {
+                    stores.append(push(path, to: target, &patience, told: &told))
+                }
             }
             let lines = PushView.errorLines(of: stores, to: target.url)
             // In --watch mode each complaint is made once, until it is over.
@@ -139,25 +146,27 @@ struct Push: ParsableCommand {
 
     /// - Parameter told: Stalls of processes that are gone, which need not be said again.
     private func push(
-        _ path: String, to target: PushTarget, _ stop: StopSignal, told: inout Set<UniqueID>
+        _ path: String, to target: PushTarget, _ patience: inout PushPatience,
+        told: inout Set<UniqueID>
     ) -> PushedStore {
         var pushed = PushedStore(path: path)
-        let patience = PushPatience(stop, seconds: watch ? nil : Double(wait))
         do {
             let reports = try UnfinishedNames.open(path: path)
             for source in try reports.changeSources() {
-                if stop.hasCome { break }
+                if patience.stop.hasCome { break }
                 if otlp != nil {
                     var push = RecordPush(
                         target: target, positionPath: position ?? path + "-otlp",
                         grouper: DefaultGrouper(rules: try grouping.rules(forStore: path)),
                         patience: patience)
+                    defer { patience = push.patience }
                     pushed.results.append(try push.push(reports, source))
                 } else {
                     var (spool, session) = (
                         StoreSpool(reports, source, told: told), PushSession()
                     )
                     var line = CollectorLine(target: target, patience: patience)
+                    defer { patience = line.patience }
                     let result = try session.push(&spool, over: &line)
                     if result.failure == nil { told = spool.told }
                     pushed.results.append(result)

@@ -76,6 +76,28 @@ import Testing
         }
     }
 
+    /// Goal: `--wait` is for the whole run, however many stores there are.
+    @Test func `a silent collector is asked for one of several stores`() throws {
+        try withTemporaryDirectory { directory in
+            func path(_ name: String) -> String { directory.appending(path: name).path }
+            let collector = try LoopbackCollector(central: path("hub"))
+            defer { collector.stop() }
+            let names = ["first", "second", "third"].map { $0 + ".sqlite" }
+            for (index, name) in names.enumerated() {
+                var writer = RowWriter(seed: UInt64(index + 1))
+                try writer.write(3, to: path(name), state: nil)
+            }
+            collector.expect([.silence, .silence, .silence])
+            let result = try push([collector.url, "--wait", "4", "--json"] + names, in: directory)
+            #expect(result.status == 1 && collector.requests.count == 1, "\(result)")
+            for name in names {
+                let failure = "\(name): not sent: \(collector.url) no answer within 5 s"
+                #expect(result.errors.contains(failure), "\(result)")
+            }
+            #expect(result.output.contains(#""failed":3"#), "\(result)")
+        }
+    }
+
     @Test func `whatever goes wrong on the way, all rows arrive once`() throws {
         try withTemporaryDirectory { directory in
             func path(_ name: String) -> String { directory.appending(path: name).path }
