@@ -5,7 +5,8 @@ import Testing
 @testable import StallAnalysis
 
 /// Goal: a framework that a server links is never taken for the app's code, whatever it is statically linked into.
-/// Method: the library modules of the packages that servers use most, by the folders of their public repositories.
+/// Method: the library modules of the packages that servers use most, by the targets of their public repositories'
+/// manifests as of November 2026, test helpers included, which tests of an app link.
 @Suite struct ServerModuleTests {
     static let packages = [
         "apple/swift-nio": """
@@ -24,7 +25,7 @@ import Testing
         "apple/swift-distributed-tracing":
             "Tracing Instrumentation InMemoryTracing ServiceContextModule",
         "apple/swift-collections": """
-            Collections BasicContainers BitCollections DequeModule HashTreeCollections HeapModule OrderedCollections
+            Collections BasicContainers ContainersPreview BitCollections DequeModule HashTreeCollections HeapModule OrderedCollections
             InternalCollectionsUtilities RopeModule SortedCollections TrailingElementsModule
             """,
         "apple/swift-async-algorithms": "AsyncAlgorithms AsyncStreaming",
@@ -32,7 +33,10 @@ import Testing
         "apple/swift-crypto": "Crypto CryptoExtras _CryptoExtras CryptoBoringWrapper",
         "apple/swift-certificates": "X509 _CertificateInternals", "apple/swift-asn1": "SwiftASN1",
         "apple/swift-http-types": "HTTPTypes HTTPTypesFoundation",
-        "apple/swift-configuration": "Configuration", "apple/swift-protobuf": "SwiftProtobuf",
+        "apple/swift-configuration":
+            "Configuration ConfigurationTesting ConfigurationTestingInternal",
+        "apple/swift-protobuf":
+            "SwiftProtobuf SwiftProtobufPluginLibrary SwiftProtobufTestHelpers",
         "apple/swift-openapi-runtime": "OpenAPIRuntime",
         "swift-server/swift-openapi-async-http-client": "OpenAPIAsyncHTTPClient",
         "swift-server/swift-openapi-hummingbird": "OpenAPIHummingbird",
@@ -42,9 +46,9 @@ import Testing
             "ServiceLifecycle ServiceLifecycleTestKit UnixSignals ConcurrencyHelpers",
         "swift-server/swift-prometheus": "Prometheus", "swift-otel/swift-otel": "OTel",
         "swift-server/swift-kafka-client": "Kafka KafkaFoundationCompat",
-        "swift-server/RediStack": "RediStack RESP3 RedisTypes",
+        "swift-server/RediStack": "RediStack RESP3 RedisTypes RediStackTestUtils",
         "valkey-io/valkey-swift":
-            "Valkey ValkeyBloom ValkeyConnectionPool ValkeyJSON ValkeySearch",
+            "Valkey ValkeyBloom ValkeyConnectionPool _ValkeyConnectionPool ValkeyJSON ValkeySearch",
         "grpc/grpc-swift": "GRPC GRPCReflectionService",
         "grpc/grpc-swift-2": "GRPCCore GRPCCodeGen GRPCInProcessTransport",
         "grpc/grpc-swift-protobuf": "GRPCProtobuf",
@@ -58,13 +62,14 @@ import Testing
             Hummingbird HummingbirdCore HummingbirdHTTP2 HummingbirdRouter HummingbirdTLS HummingbirdTesting
             """,
         "hummingbird-project/hummingbird-auth":
-            "HummingbirdAuth HummingbirdBasicAuth HummingbirdBcrypt HummingbirdOTP",
+            "HummingbirdAuth HummingbirdBasicAuth HummingbirdBcrypt HummingbirdOTP HummingbirdAuthTesting",
         "hummingbird-project/hummingbird-websocket":
-            "HummingbirdWebSocket HummingbirdWSClient HummingbirdWSCompression",
+            "HummingbirdWebSocket HummingbirdWSClient HummingbirdWSCompression HummingbirdWSTesting",
         "hummingbird-project/hummingbird-fluent": "HummingbirdFluent",
         "hummingbird-project/hummingbird-postgres": "HummingbirdPostgres PostgresMigrations",
         "hummingbird-project/hummingbird-redis": "HummingbirdRedis",
-        "hummingbird-project/hummingbird-lambda": "HummingbirdLambda",
+        "hummingbird-project/hummingbird-lambda": "HummingbirdLambda HummingbirdLambdaTesting",
+        "hummingbird-project/hummingbird-compression": "HummingbirdCompression",
         "hummingbird-project/swift-websocket": "WSClient WSCompression WSCore",
         "hummingbird-project/swift-jobs": "Jobs JobsPostgres JobsValkey",
         "hummingbird-project/swift-mustache": "Mustache",
@@ -74,7 +79,8 @@ import Testing
             FluentPostgresDriver FluentMySQLDriver FluentSQLiteDriver FluentMongoDriver
             """,
         "vapor/sql-kit": "SQLKit SQLKitBenchmark", "vapor/postgres-kit": "PostgresKit",
-        "vapor/postgres-nio": "PostgresNIO ConnectionPoolModule _ConnectionPoolModule",
+        "vapor/postgres-nio":
+            "PostgresNIO ConnectionPoolModule _ConnectionPoolModule _ConnectionPoolTestUtils",
         "vapor/mysql-nio": "MySQLNIO MySQLKit", "vapor/sqlite-nio": "SQLiteNIO SQLiteKit",
         "vapor/async-kit": "AsyncKit", "vapor/routing-kit": "RoutingKit",
         "vapor/console-kit": "ConsoleKit ConsoleKitCommands ConsoleKitTerminal ConsoleLogger",
@@ -85,7 +91,10 @@ import Testing
         "orlandos-nl/MongoKitten":
             "MongoKitten MongoKittenCore MongoClient MongoCore Meow _MongoKittenCrypto BSON",
         "soto-project/soto":
-            "SotoCore SotoXML SotoSignerV4 SotoSignerCloudFront SotoS3 SotoDynamoDB SotoSQS SotoSTS",
+            """
+            SotoCore SotoXML SotoSignerV4 SotoSignerCloudFront SotoTestUtils SotoS3 SotoDynamoDB SotoSQS SotoSTS
+            _SotoS3Generated _SotoDynamoDBGenerated _SotoSTSGenerated _SotoCognitoIdentityGenerated INIParser
+            """,
         "awslabs/swift-aws-lambda-runtime":
             "AWSLambdaRuntime AWSLambdaRuntimeCore AWSLambdaEvents AWSLambdaTesting",
         "groue/GRDB.swift": "GRDB", "stephencelis/SQLite.swift": "SQLite",
@@ -115,6 +124,9 @@ import Testing
     @Test(arguments: [
         ("c_nio_llhttp_execute", FrameClass.system), ("CNIOBoringSSL_SSL_read", .system),
         ("CCryptoBoringSSL_EC_POINT_mul", .system), ("rd_kafka_poll", .system),
+        ("sqlite_nio_sqlite3_step", .system), ("c_hb_bcrypt_hashpass", .system),
+        ("swiftahc_cshims_strptime", .system), ("Keccak_HashUpdate", .system),
+        ("KeccakP1600_Permute_24rounds", .system), ("Soto_XML_ParseBuffer", .system),
         ("decode_frame", .app),
     ])
     func `so it is by its names`(function: String, expected: FrameClass) {
