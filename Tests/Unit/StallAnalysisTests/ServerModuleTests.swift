@@ -25,7 +25,8 @@ import Testing
         "apple/swift-distributed-tracing":
             "Tracing Instrumentation InMemoryTracing ServiceContextModule",
         "apple/swift-collections": """
-            Collections BasicContainers ContainersPreview BitCollections DequeModule HashTreeCollections HeapModule OrderedCollections
+            Collections BasicContainers ContainersPreview BitCollections DequeModule HashTreeCollections HeapModule
+            OrderedCollections
             InternalCollectionsUtilities RopeModule SortedCollections TrailingElementsModule
             """,
         "apple/swift-async-algorithms": "AsyncAlgorithms AsyncStreaming",
