@@ -31,7 +31,7 @@ extension Collector {
         guard let read else { throw Self.stopping }
         let (rows, size) = try read.get()
         defer { counts.count { $0.heldBytes -= Int64(size) } }
-        let hosts = Storage.hosts(of: rows)
+        let senders = Storage.senders(of: rows)
         let range = PushRange(store: store, from: head.from, through: head.through)
         counts.count { $0.waiting += 1 }
         let start = seconds()
@@ -42,7 +42,7 @@ extension Collector {
             $0.writeSeconds += spent
         }
         let answer = try answer(outcome)
-        counts.notePush(of: hosts, at: unixTime())
+        counts.notePush(of: senders, at: unixTime())
         return answer
     }
 

@@ -20,7 +20,7 @@ package enum CollectorBodyError: Error {
 package func wallClockSeconds() -> Double {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
-    return Double(time.tv_sec)
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
 }
 
 /// A collector without its sockets.
@@ -31,6 +31,7 @@ package final class Collector<Storage: PushStorage>: Sendable {
     let tokenFile: TokenFile
     let writer: PushWriter<Storage>
     let reader: (any CollectorReader)?
+    let accessLog: AccessLog?
     let readThreads: [WorkThread]
     let askThreads: [WorkThread]
     let counts = CollectorCounts()
@@ -56,6 +57,7 @@ package final class Collector<Storage: PushStorage>: Sendable {
     ///   - pause: Waits so many seconds.
     package init(
         storage: Storage, tokens: TokenFile, reader: (any CollectorReader)? = nil,
+        accessLog: AccessLog? = nil,
         limits: CollectorLimits = CollectorLimits(), readingThreads: Int = 2,
         seconds: @escaping @Sendable () -> Double,
         unixTime: @escaping @Sendable () -> Double = { wallClockSeconds() },
@@ -66,8 +68,13 @@ package final class Collector<Storage: PushStorage>: Sendable {
     ) {
         self.limits = limits
         tokenFile = tokens
-        writer = PushWriter(storage)
         self.reader = reader
+        self.accessLog = accessLog
+        // A machine that went silent before this start is missed as well.
+        do { counts.notePushes(try storage.lastPushes()) } catch {
+            log("when machines pushed last is not known: \(error)")
+        }
+        writer = PushWriter(storage)
         readThreads = (0..<max(1, readingThreads)).map { WorkThread("stall-lines/\($0)") }
         askThreads = reader == nil ? [] : (0..<limits.readers).map { WorkThread("stall-ask/\($0)") }
         rates = Mutex(
@@ -84,6 +91,7 @@ package final class Collector<Storage: PushStorage>: Sendable {
     package func stop() {
         for thread in readThreads + askThreads { thread.stop() }
         writer.stop()
+        accessLog?.stop()
     }
 
     /// Answers a request.
@@ -91,15 +99,31 @@ package final class Collector<Storage: PushStorage>: Sendable {
     /// - Parameter body: Reads the body, at most so many bytes. It is not called for a request that its head refuses.
     package func respond(to request: CollectorRequest, body: Body) async -> CollectorAnswer {
         var answer: CollectorAnswer
+        let (began, received) = (seconds(), ByteCount())
         do throws(CollectorRefusal) {
-            answer = try await self.answer(request, body)
+            answer = try await self.answer(request) { limit throws(CollectorBodyError) in
+                let bytes = try await body(limit)
+                received.value.store(bytes.count, ordering: .relaxed)
+                return bytes
+            }
         } catch {
             answer = error.answer
         }
         answer.fields.append(("cache-control", "no-store"))
         answer.fields.append(("x-content-type-options", "nosniff"))
         counts.count { $0.requests[answer.status, default: 0] += 1 }
+        accessLog?.add(
+            AccessEntry(
+                time: unixTime(), request: request,
+                token: request.token.flatMap { tokenFile.tokens.token($0) }?.id,
+                status: answer.status, received: received.value.load(ordering: .relaxed),
+                sent: answer.body.count, seconds: seconds() - began))
         return answer
+    }
+
+    /// The size of a body, which is known where it is read.
+    private final class ByteCount: Sendable {
+        let value = Atomic(0)
     }
 
     private func answer(
@@ -122,7 +146,9 @@ package final class Collector<Storage: PushStorage>: Sendable {
             return CollectorAnswer(
                 200, type: "text/plain; version=0.0.4; charset=utf-8",
                 counts.text(
-                    tokenFailures: tokenFile.failures, isReady: isReady, namesHosts: namesHosts))
+                    tokenFailures: tokenFile.failures,
+                    droppedAccesses: accessLog?.droppedCount ?? 0, isReady: isReady,
+                    namesHosts: namesHosts))
         case .position(let store):
             _ = try await token(of: request, .write)
             guard let position = await writer.position(of: store) else {

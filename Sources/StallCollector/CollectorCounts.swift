@@ -20,11 +20,11 @@ final class CollectorCounts: Sendable {
         /// Batches that wait for the writer, or are written.
         var waiting: Int64 = 0
         var writeSeconds = 0.0
-        /// When rows of each machine were committed last, in seconds since 1970.
-        var lastPushes: [String: Double] = [:]
+        /// When rows of each machine and app were committed last, in seconds since 1970.
+        var lastPushes: [PushSender: Double] = [:]
     }
-    /// Of more machines, those that pushed last are known.
-    private static let hostLimit = 5000
+    /// Of more senders, those that pushed last are known.
+    private static let senderLimit = 10_000
 
     private let values = Mutex(Values())
 
@@ -39,17 +39,23 @@ final class CollectorCounts: Sendable {
         }
     }
 
-    func notePush(of hosts: Set<String>, at time: Double) {
+    func notePush(of senders: Set<PushSender>, at time: Double) {
+        notePushes(Dictionary(uniqueKeysWithValues: senders.map { ($0, time) }))
+    }
+
+    func notePushes(_ times: [PushSender: Double]) {
         values.withLock { values in
-            for host in hosts { values.lastPushes[host] = time }
-            guard values.lastPushes.count > Self.hostLimit else { return }
+            values.lastPushes.merge(times, uniquingKeysWith: max)
+            guard values.lastPushes.count > Self.senderLimit else { return }
             let times = values.lastPushes.values.sorted()
-            let first = times[times.count - Self.hostLimit * 9 / 10]
+            let first = times[times.count - Self.senderLimit * 9 / 10]
             values.lastPushes = values.lastPushes.filter { $0.value >= first }
         }
     }
 
-    func text(tokenFailures: Int64, isReady: Bool, namesHosts: Bool) -> String {
+    func text(
+        tokenFailures: Int64, droppedAccesses: Int64, isReady: Bool, namesHosts: Bool
+    ) -> String {
         let values = values.withLock { $0 }
         var text = PrometheusText()
         text.family("stall_collector_requests_total", .counter, "Requests by status.")
@@ -78,19 +84,30 @@ final class CollectorCounts: Sendable {
             "Changes of the token file that could not be read.")
         text.sample("stall_collector_token_file_errors_total", tokenFailures)
         text.family(
+            "stall_collector_access_log_dropped_total", .counter,
+            "Requests that are not in the access log.")
+        text.sample("stall_collector_access_log_dropped_total", droppedAccesses)
+        text.family(
             "stall_collector_ready", .gauge, "Whether a batch would be committed: 1, or 0.")
         text.sample("stall_collector_ready", isReady ? 1 : 0)
         guard namesHosts else { return text.lines.joined(separator: "\n") + "\n" }
         text.family(
             "stall_collector_last_push_timestamp_seconds", .gauge,
-            "When rows of a machine were committed last, since the start.")
-        for (host, time) in values.lastPushes.sorted(by: { $0.key < $1.key }) {
-            let printable = host.unicodeScalars.filter { $0.value >= 0x20 }
-            let label = String(String.UnicodeScalarView(printable))
+            "When rows of an app on a machine were committed last.")
+        let senders = values.lastPushes.sorted {
+            ($0.key.host, $0.key.app) < ($1.key.host, $1.key.app)
+        }
+        for (sender, time) in senders {
             let name = PrometheusText.series(
-                "stall_collector_last_push_timestamp_seconds", ["host": label])
+                "stall_collector_last_push_timestamp_seconds",
+                ["host": Self.label(sender.host), "app": Self.label(sender.app)])
             text.sample(name, Int64(time))
         }
         return text.lines.joined(separator: "\n") + "\n"
+    }
+
+    /// Without characters that would end a line.
+    private static func label(_ text: String) -> String {
+        String(String.UnicodeScalarView(text.unicodeScalars.filter { $0.value >= 0x20 }))
     }
 }

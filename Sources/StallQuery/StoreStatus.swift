@@ -27,6 +27,8 @@ package struct StoreStatus: Hashable, Sendable {
     /// In alphabetical order.
     package var apps: [String] = []
     package var hosts: [String] = []
+    /// Of a central store: the machines whose watched time was recorded, by name and app.
+    package var watchedHosts: [WatchedHost] = []
     /// When the first and the last report started.
     package var first: UnixTime?
     package var last: UnixTime?

@@ -69,6 +69,12 @@ struct Serve: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
+            "Append a line of JSON for each request to this file; - for standard error. It may be moved at any time.",
+            valueName: "path"))
+    var accessLog: String?
+
+    @Option(
+        help: ArgumentHelp(
             "The store of this program's own stalls. Default: stall-collector.sqlite beside the central store.",
             valueName: "path"))
     var ownStore: String?
@@ -113,8 +119,13 @@ struct Serve: AsyncParsableCommand {
     }
 
     private func serve(from storage: some PushStorage, _ tokenFile: TokenFile) async throws {
+        let accessLog: AccessLog?
+        do { accessLog = try self.accessLog.map { try AccessLog($0) } } catch {
+            say("--access-log \(error)")
+            throw ExitCode.failure
+        }
         let collector = Collector(
-            storage: storage, tokens: tokenFile, reader: reader(),
+            storage: storage, tokens: tokenFile, reader: reader(), accessLog: accessLog,
             limits: limitOptions.limits, seconds: Self.seconds, log: { say($0) })
         let monitor = watch()
         let app = Application(

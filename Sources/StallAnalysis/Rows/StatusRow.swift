@@ -1,7 +1,14 @@
 // A store's summary as JSON: the schema of `status --json`. Key names are a contract.
 
-internal import StallModel
+package import StallModel
 import StallQuery
+
+/// The end of the watched time of an app on a machine.
+package struct WatchedHostRow: Encodable {
+    package var host: String
+    package var app: String
+    package var lastWatched: String
+}
 
 /// A store's summary as JSON.
 package struct StatusRow: Encodable {
@@ -28,6 +35,10 @@ package struct StatusRow: Encodable {
     package var verdicts: [String: Int]
     package var apps: [String]
     package var hosts: [String]
+    /// Until when the apps of each machine recorded watched time, in a central store.
+    package var watchedHosts: [WatchedHostRow]
+    /// The machines without any for an hour.
+    package var silentHosts: [String]
     @Nullable package var firstSeen: String?
     @Nullable package var lastSeen: String?
     package var losses: [String: Int]
@@ -35,7 +46,7 @@ package struct StatusRow: Encodable {
     package var loops: [WatchedLoop]
     package var suppressed: SuppressedRow
 
-    package init(_ answer: StatusAnswer, quarantinedCount: Int = 0) {
+    package init(_ answer: StatusAnswer, quarantinedCount: Int = 0, at now: UnixTime) {
         let (status, exposure) = (answer.status, answer.exposure)
         store = status.path
         role = status.role.word
@@ -55,6 +66,10 @@ package struct StatusRow: Encodable {
         verdicts = Self.words(status.reportsByVerdict)
         apps = status.apps
         hosts = status.hosts
+        watchedHosts = status.watchedHosts.map {
+            WatchedHostRow(host: $0.host, app: $0.app, lastWatched: $0.last.rfc3339)
+        }
+        silentHosts = status.silentHosts(at: now).map(\.host)
         firstSeen = status.first?.rfc3339
         lastSeen = status.last?.rfc3339
         losses = Self.words(status.losses)

@@ -30,6 +30,7 @@ extension ReportStore {
             status.stackCount = try count("select count(*) from stack")
             status.apps = try list("select distinct app from process_run order by app")
             status.hosts = try list("select distinct host from process_run order by host")
+            status.watchedHosts = try connection.watchedHosts(at: .now())
             if let firstWholeDay = try connection.firstWholeDay() {
                 try status.addCells(connection, firstWholeDay: firstWholeDay)
                 try status.addReports(connection, before: firstWholeDay)

@@ -28,11 +28,13 @@ extension ClusterStore {
         """
 
     package func status() throws -> StoreStatus {
+        let now = UnixTime.now()
         let cells = CellSource(
             server, try KnownDays(server), ReportFilter(), Int64.min..<Int64.max)
         server.ask(
             ahead: Self.questions + [
                 Self.lostByLoop(cells), Self.cellCounts(cells), Self.countsByDay(cells),
+                WatchedHost.question(at: now),
             ],
             keepingOthers: true)
         var status = StoreStatus(
@@ -42,6 +44,7 @@ extension ClusterStore {
         status.stackCount = try count(Self.stacks)
         status.apps = try list(Self.apps)
         status.hosts = try list(Self.hosts)
+        status.watchedHosts = try WatchedHost.read(server, at: now)
         try addReports(cells, to: &status)
         try addRollUps(cells, to: &status)
         var rows = try server.rows(Self.losses, columnCount: 2)

@@ -1,6 +1,7 @@
 // How far each store is in the cluster: written when all shards have its rows, read before more is taken.
 
 package import StallModel
+package import StallQuery
 package import StallStore
 
 /// The positions of stores.
@@ -56,6 +57,11 @@ package struct SourcePositions {
             positions.append(position)
         }
         return positions
+    }
+
+    /// The machines that the cluster has watched time of.
+    package func watchedHosts() throws -> [WatchedHost] {
+        try WatchedHost.read(cluster.server, at: .now())
     }
 
     /// The apps that stores have rows of.

@@ -111,7 +111,11 @@ package final class ClusterStorage: PushStorage {
         lastRenewal = seconds()
     }
 
-    package static func hosts(of rows: Rows) -> Set<String> { rows.hosts }
+    package static func senders(of rows: Rows) -> Set<PushSender> { rows.senders }
+
+    package func lastPushes() throws -> [PushSender: Double] {
+        SQLiteStorage.lastPushes(try positions.watchedHosts())
+    }
 
     package func probe() throws { _ = try positions.read(of: [UniqueID((0, 0))]) }
 

@@ -32,6 +32,14 @@ package struct PushPosition: Sendable, Equatable {
     }
 }
 
+/// An app on a machine, which rows are of.
+package struct PushSender: Sendable, Hashable {
+    package var host: String
+    package var app: String
+
+    package init(host: String, app: String) { (self.host, self.app) = (host, app) }
+}
+
 /// What became of a batch. Nothing is stored of one that was not taken.
 package enum PushOutcome: Sendable, Equatable {
     /// All of it is committed.
@@ -51,8 +59,12 @@ package protocol PushStorage: AnyObject, SendableMetatype {
     /// The lines of a batch, read.
     associatedtype Rows: Sendable
 
-    /// The machines that the lines are of.
-    static func hosts(of rows: Rows) -> Set<String>
+    /// The machines and apps that the lines are of.
+    static func senders(of rows: Rows) -> Set<PushSender>
+
+    /// Until when the store has watched time of each machine and app, in seconds since 1970: about when it was
+    /// pushed, since an agent writes it every minute. Read once, at the start.
+    func lastPushes() throws -> [PushSender: Double]
 
     /// Reads lines, on any thread: several batches are read while one is written.
     static func read(

@@ -16,7 +16,7 @@ package final class SQLiteStorage: PushStorage {
         /// How many lines are of kinds or versions that are not known here.
         var unknownCount = 0
         var apps: Set<String> = []
-        var hosts: Set<String> = []
+        var senders: Set<PushSender> = []
     }
 
     private let ingest: Ingest
@@ -59,7 +59,9 @@ package final class SQLiteStorage: PushStorage {
                     refuse(LineFault(line: feed.lineNumber, reason: "is not of the store \(store)"))
                     continue
                 }
-                if let host = row.run?.host, rows.hosts.count < 100 { rows.hosts.insert(host) }
+                if let run = row.run, rows.senders.count < 100 {
+                    rows.senders.insert(PushSender(host: run.host, app: run.app))
+                }
                 if let app = row.run?.app, rows.apps.insert(app).inserted, !token.allows(app: app) {
                     return .failure(PushRefusal(.foreign(Self.foreign(app, feed.lineNumber))))
                 }
@@ -148,7 +150,18 @@ package final class SQLiteStorage: PushStorage {
         return apps[store]?.first { !token.allows(app: $0) }
     }
 
-    package static func hosts(of rows: Rows) -> Set<String> { rows.hosts }
+    package static func senders(of rows: Rows) -> Set<PushSender> { rows.senders }
+
+    package func lastPushes() throws -> [PushSender: Double] {
+        Self.lastPushes(try ingest.watchedHosts())
+    }
+
+    static func lastPushes(_ hosts: [WatchedHost]) -> [PushSender: Double] {
+        let times = hosts.map {
+            (PushSender(host: $0.host, app: $0.app), Double($0.last.microseconds) / 1e6)
+        }
+        return Dictionary(times, uniquingKeysWith: max)
+    }
 
     package func probe() throws {
         try ingest.probe()

@@ -16,6 +16,8 @@ final class MemoryStorage: PushStorage, Sendable {
         /// The writer hangs in its next probe until this is false.
         var isStuck = false
         var isClosed = false
+        /// What is known of the time before the start.
+        var lastPushes: [PushSender: Double] = [:]
     }
 
     let held = Mutex(Held())
@@ -59,9 +61,15 @@ final class MemoryStorage: PushStorage, Sendable {
         }
     }
 
-    static func hosts(of rows: [String]) -> Set<String> {
-        Set(rows.map { "host of \($0.prefix { $0 != " " })" })
+    static func senders(of rows: [String]) -> Set<PushSender> {
+        Set(
+            rows.map {
+                let app = String($0.prefix { $0 != " " })
+                return PushSender(host: "host of \(app)", app: app)
+            })
     }
+
+    func lastPushes() throws -> [PushSender: Double] { held.withLock { $0.lastPushes } }
 
     struct Full: Error {}
 
@@ -89,7 +97,11 @@ final class CollectorFixture {
         let isStanding = Mutex(false)
     }
 
-    init(limits: CollectorLimits = CollectorLimits(), reader: (any CollectorReader)? = nil) throws {
+    init(
+        limits: CollectorLimits = CollectorLimits(), reader: (any CollectorReader)? = nil,
+        lastPushes: [PushSender: Double] = [:], accessLog: AccessLog? = nil
+    ) throws {
+        storage.held.withLock { $0.lastPushes = lastPushes }
         folder = FileManager.default.temporaryDirectory.appending(
             path: "collector-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -103,7 +115,8 @@ final class CollectorFixture {
         (write, read, other) = (made[0].text, made[1].text, made[2].text)
         let clock = clock
         collector = Collector(
-            storage: storage, tokens: try TokenFile(tokenPath), reader: reader, limits: limits,
+            storage: storage, tokens: try TokenFile(tokenPath), reader: reader,
+            accessLog: accessLog, limits: limits,
             seconds: { clock.now.withLock { $0 } }, unixTime: { 1_800_000_000 },
             pause: { time in
                 await Task.yield()

@@ -51,7 +51,7 @@ import Testing
     }
 
     /// Goal: /metrics needs no token, but names no machine without one.
-    @Test func `the last push of each machine is told to who may read of all apps`() async throws {
+    @Test func `the last push of each app and machine is told to who may read of all apps`() async throws {
         let name = "stall_collector_last_push_timestamp_seconds"
         let made = CollectorToken.make(.read, apps: ["*"])
         try TokenFile.change(fixture.tokenPath) { $0.tokens.append(made.token) }
@@ -60,11 +60,30 @@ import Testing
         // A refused one is none.
         _ = await fixture.push(Array("music 1\n".utf8))
         let text = await fixture.get("/metrics", token: made.text).text
-        #expect(text.contains("\n\(name){host=\"host of photos\"} 1800000000\n"))
+        #expect(
+            text.contains("\n\(name){host=\"host of photos\",app=\"photos\"} 1800000000\n"))
         #expect(!text.contains("host of music"))
         #expect(await !fixture.get("/metrics").text.contains(name))
         #expect(await !fixture.get("/metrics", token: fixture.read).text.contains(name))
         #expect(await fixture.get("/metrics", token: "swc_wrong").status == 401)
+    }
+
+    /// Goal: a machine that went silent before the collector was started again is missed as well.
+    @Test func `pushes of before the start are known`() async throws {
+        let before = try CollectorFixture(lastPushes: [
+            PushSender(host: "web-2", app: "photos"): 1_799_990_000,
+            PushSender(host: "host of photos", app: "photos"): 1_799_990_000,
+        ])
+        let made = CollectorToken.make(.read, apps: ["*"])
+        try TokenFile.change(before.tokenPath) { $0.tokens.append(made.token) }
+        _ = await before.push(Array("photos 1\n".utf8))
+        let name = "stall_collector_last_push_timestamp_seconds"
+        let lines = await before.get("/metrics", token: made.text).text.split(separator: "\n")
+        #expect(
+            lines.filter { $0.hasPrefix("\(name){") } == [
+                "\(name){host=\"host of photos\",app=\"photos\"} 1800000000",
+                "\(name){host=\"web-2\",app=\"photos\"} 1799990000",
+            ])
     }
 
     @Test func `a directory that is not there has no room`() throws {

@@ -147,6 +147,7 @@ extension StoreStatus {
         rollUpReportCount.addSaturated(other.rollUpReportCount)
         apps = Set(apps + other.apps).sorted()
         hosts = Set(hosts + other.hosts).sorted()
+        watchedHosts = WatchedHost.recent(watchedHosts + other.watchedHosts, at: .now())
         first = [first, other.first].compactMap(\.self).min()
         last = [last, other.last].compactMap(\.self).max()
         lostByLoop.merge(other.lostByLoop, uniquingKeysWith: +)

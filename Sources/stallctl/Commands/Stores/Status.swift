@@ -23,7 +23,9 @@ struct Status: ParsableCommand {
         let answer = try StatusAnswer(of: store)
         let quarantine = Quarantine(store: store.path)
         if output.json {
-            try Output.write(json: [StatusRow(answer, quarantinedCount: quarantine.count)])
+            let row = StatusRow(
+                answer, quarantinedCount: quarantine.count, at: output.terminal.now)
+            try Output.write(json: [row])
         } else {
             let terminal = output.terminal
             let lines =

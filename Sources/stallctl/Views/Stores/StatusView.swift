@@ -11,7 +11,7 @@ enum StatusView {
             "\(status.path.printable): \(status.role.word) store, schema \(status.schemaVersion), \(size)"
         ]
         guard let first = status.first, let last = status.last else {
-            return lines + ["No reports."]
+            return lines + ["No reports."] + silent(status, on: terminal)
                 + (status.rollUpCount > 0 ? rollUps(status) : []) + losses(status)
         }
         let apps =
@@ -29,7 +29,26 @@ enum StatusView {
         if !unranked.isEmpty { lines.append("  \(unranked); these are not ranked") }
         let stacks = counted(status.stackCount, "distinct stack")
         lines.append(status.sampleCount.map { "\(counted($0, "sample")) with \(stacks)" } ?? stacks)
-        return lines + (status.role == .central ? rollUps(status) : []) + losses(status)
+        return lines + silent(status, on: terminal)
+            + (status.role == .central ? rollUps(status) : []) + losses(status)
+    }
+
+    /// The machines that are listed by name.
+    private static let shownHosts = 10
+
+    /// Those without watched time for an hour.
+    private static func silent(_ status: StoreStatus, on terminal: Terminal) -> [String] {
+        let hosts = status.silentHosts(at: terminal.now)
+        guard !hosts.isEmpty else { return [] }
+        var lines = ["\(counted(hosts.count, "host")) silent for an hour or longer:"]
+        lines += hosts.prefix(shownHosts).map { host in
+            let apps =
+                host.apps.count <= 5 ? listed(host.apps) : counted(host.apps.count, "app")
+            return "  \(host.host), last watched \(host.last.shortText(on: terminal)) (\(apps))"
+                .printable
+        }
+        let rest = hosts.count - shownHosts
+        return rest > 0 ? lines + ["  and \(counted(rest, "host")) more"] : lines
     }
 
     private static func rollUps(_ status: StoreStatus) -> [String] {

@@ -141,7 +141,26 @@ import Testing
     }
 
     @Test func `status is a few sentences`() throws {
-        try expectSnapshot(StatusView.lines(for: status, on: .plain) + exposure.lines, "status")
+        var terminal = Terminal.plain
+        terminal.now = afterStatus
+        try expectSnapshot(StatusView.lines(for: status, on: terminal) + exposure.lines, "status")
+    }
+
+    /// Half an hour after the end of the last watched time.
+    private var afterStatus: UnixTime {
+        UnixTime(microseconds: status.last!.microseconds + 1_800_000_000)
+    }
+
+    /// Goal: a machine that stopped to send is seen, and one of whose apps only one runs is none.
+    @Test(arguments: [(30, ["web-1"]), (60, ["web-2", "web-1"])] as [(Int64, [String])])
+    func `a machine without watched time for an hour is silent`(minutes: Int64, silent: [String]) {
+        let now = UnixTime(microseconds: status.last!.microseconds + minutes * 60_000_000)
+        #expect(status.silentHosts(at: now).map(\.host) == silent)
+        let ahead = WatchedHost(host: "ahead", app: "a", last: UnixTime(microseconds: .max))
+        let old = UnixTime(microseconds: now.microseconds - 31 * 86_400_000_000)
+        let gone = WatchedHost(host: "gone", app: "a", last: old)
+        let hosts = status.watchedHosts + [ahead, gone]
+        #expect(WatchedHost.recent(hosts, at: now).map(\.host) == ["ahead", "web-1", "web-2", "web-2"])
     }
 
     /// Two stretches of one loop, and what limits have held back.
@@ -173,7 +192,8 @@ import Testing
         let json =
             try JSONLines.line(row) + JSONLines.line(top(on: .plain).ranking.rows[0])
             + JSONLines.line(listing(hosts: ["web-2"]).rows[0])
-            + JSONLines.line(StatusRow(StatusAnswer(status: status, exposure: exposure)))
+            + JSONLines.line(StatusRow(
+                    StatusAnswer(status: status, exposure: exposure), at: afterStatus))
         try expectSnapshot(json, "json")
     }
 
@@ -221,6 +241,7 @@ import Testing
         var status = status
         status.path = name
         status.apps = [name]
+        status.watchedHosts = [WatchedHost(host: name, app: name, last: SampleReports.noon)]
         let lines =
             ReportView(report: report, stackLimit: 3, terminal: .plain).lines
             + TopView(
@@ -331,6 +352,11 @@ import Testing
         status.first = SampleReports.noon
         status.last = UnixTime(microseconds: SampleReports.noon.microseconds + 86_400_000_000)
         status.losses = [.suppressed: 37, .evicted: 0]
+        status.watchedHosts = [
+            WatchedHost(host: "web-1", app: "photos", last: SampleReports.noon),
+            WatchedHost(host: "web-2", app: "photos", last: SampleReports.noon),
+            WatchedHost(host: "web-2", app: "videos", last: status.last!),
+        ]
         return status
     }
 }

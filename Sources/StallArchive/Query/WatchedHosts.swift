@@ -1,0 +1,40 @@
+// Which machines a central store has watched time of, and until when.
+
+internal import StallModel
+package import StallQuery
+package import StallStore
+
+extension Connection {
+    /// The machines and apps of the last days; none in an agent's store.
+    ///
+    /// **Cost:** grows with the loops of the last 32 days.
+    func watchedHosts(at now: UnixTime) throws -> [WatchedHost] {
+        guard try hasExposureDays else { return [] }
+        let rows = try prepare(
+            """
+            select process_run.host, process_run.app, max(exposure_day.end_us)
+            from exposure_day join loop on loop.id = exposure_day.loop
+            join process_run on process_run.id = loop.run
+            where exposure_day.day > (select min(max(day), ?) from exposure_day) - 32
+            group by process_run.host, process_run.app
+            """)
+        try rows.bind(now.microseconds.day)
+        var hosts: [WatchedHost] = []
+        while try rows.step() {
+            hosts.append(
+                WatchedHost(
+                    host: rows.text(at: 0), app: rows.text(at: 1),
+                    last: UnixTime(microseconds: try rows.time_us(at: 2))))
+        }
+        return WatchedHost.recent(hosts, at: now)
+    }
+}
+
+extension Ingest {
+    /// The machines that the central store has watched time of.
+    package func watchedHosts() throws(StoreError) -> [WatchedHost] {
+        try StoreError.catching(path: file.path) {
+            try file.connection.watchedHosts(at: clock())
+        }
+    }
+}

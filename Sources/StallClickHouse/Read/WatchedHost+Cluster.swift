@@ -1,0 +1,30 @@
+// Which machines a cluster has watched time of, and until when.
+
+internal import StallArchive
+internal import StallModel
+internal import StallQuery
+internal import StallStore
+
+extension WatchedHost {
+    /// Asks for the apps of each machine that were heard of in the last 32 days.
+    static func question(at now: UnixTime) -> ClickHouseQuery {
+        """
+        select host, app, max(start_us + intDiv(watched_ns, 1000)) from exposure
+        where day > (select least(max(day), toInt32(\(now.microseconds.day))) from exposure) - 32
+        group by host, app
+        """
+    }
+
+    static func read(_ server: ClickHouseServer, at now: UnixTime) throws -> [WatchedHost] {
+        var rows = try server.rows(question(at: now), columnCount: 3)
+        var hosts: [WatchedHost] = []
+        while try rows.step() {
+            hosts.append(
+                WatchedHost(
+                    host: try rows.text(at: 0), app: try rows.text(at: 1),
+                    last: UnixTime(microseconds: try rows.integer(at: 2))))
+        }
+        return recent(hosts, at: now)
+    }
+
+}

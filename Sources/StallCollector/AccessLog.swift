@@ -1,0 +1,132 @@
+// One line for each request that was answered, as JSON: who asked for what, with which token, and what came of it.
+
+internal import Glibc
+internal import StallAnalysis
+internal import StallModel
+internal import Synchronization
+
+/// A request that was answered.
+struct AccessEntry: Sendable {
+    /// In seconds since 1970.
+    var time: Double
+    var request: CollectorRequest
+    /// The id of the token; nil without a valid one. The token itself is a secret.
+    var token: String?
+    var status: Int
+    /// Sizes of the bodies, in bytes.
+    var received: Int
+    var sent: Int
+    var seconds: Double
+
+    /// A target may be as long as the head of a request.
+    private static let targetLimit = 2048
+
+    /// The line, without its end.
+    var line: String {
+        let at = UnixTime(microseconds: Int64(time * 1e6)).rfc3339
+        var target = request.target
+        if target.utf8.count > Self.targetLimit {
+            target = String(decoding: target.utf8.prefix(Self.targetLimit), as: UTF8.self) + "..."
+        }
+        let milliseconds = Int((seconds * 1000).rounded())
+        let whole = "\(milliseconds % 1000)"
+        let digits = String(repeating: "0", count: 3 - whole.count) + whole
+        return """
+            {"time":"\(at)","peer":\(request.peer.quotedForJSON),\
+            "method":\(request.method.quotedForJSON),"target":\(target.quotedForJSON),\
+            "status":\(status),"token":\(token?.quotedForJSON ?? "null"),\
+            "received_bytes":\(received),"sent_bytes":\(sent),\
+            "seconds":\(milliseconds / 1000).\(digits)}
+            """
+    }
+}
+
+/// Why there is no access log.
+package struct AccessLogError: Error, CustomStringConvertible {
+    package var description: String
+}
+
+/// Appends lines to a file, or to standard error, on a thread of its own: no request waits for a disk.
+///
+/// A file that was moved or removed is opened anew, so that whatever rotates logs need not say so.
+package final class AccessLog: Sendable {
+    /// Used on the thread only.
+    private final class Output: @unchecked Sendable {
+        var file: CInt
+        /// The last line was cut off by a full disk.
+        var isWithinLine = false
+        init(_ file: CInt) { self.file = file }
+    }
+
+    /// Nil for standard error.
+    private let path: String?
+    private let output: Output
+    private let thread = WorkThread("stall-access")
+    private let waiting = Atomic(0)
+    private let dropped = Atomic<Int64>(0)
+
+    /// The lines that may wait to be written.
+    private static let limit = 10_000
+
+    /// - Parameter path: `-` is standard error.
+    package init(_ path: String) throws(AccessLogError) {
+        self.path = path == "-" ? nil : path
+        guard let given = self.path else {
+            output = Output(STDERR_FILENO)
+            return
+        }
+        let file = Self.open(given)
+        guard file >= 0 else {
+            throw AccessLogError(description: "\(given): \(String(cString: strerror(errno)))")
+        }
+        output = Output(file)
+    }
+
+    /// The lines that could not be written.
+    var droppedCount: Int64 { dropped.load(ordering: .relaxed) }
+
+    func add(_ entry: AccessEntry) {
+        guard waiting.wrappingAdd(1, ordering: .relaxed).newValue <= Self.limit,
+            thread.add({ [self] in
+                waiting.wrappingSubtract(1, ordering: .relaxed)
+                write(entry.line)
+            })
+        else {
+            waiting.wrappingSubtract(1, ordering: .relaxed)
+            dropped.wrappingAdd(1, ordering: .relaxed)
+            return
+        }
+    }
+
+    /// Writes the lines that wait, and closes the file.
+    func stop() {
+        thread.stop()
+        if path != nil, output.file >= 0 { close(output.file) }
+        output.file = -1
+    }
+
+    private func write(_ line: String) {
+        if let path { reopenIfMoved(path) }
+        let bytes = Array(((output.isWithinLine ? "\n" : "") + line + "\n").utf8)
+        let count = Glibc.write(output.file, bytes, bytes.count)
+        if count != bytes.count { dropped.wrappingAdd(1, ordering: .relaxed) }
+        if count > 0 { output.isWithinLine = count != bytes.count }
+    }
+
+    private func reopenIfMoved(_ path: String) {
+        var (there, own) = (stat(), stat())
+        let isSame =
+            stat(path, &there) == 0 && fstat(output.file, &own) == 0
+            && there.st_dev == own.st_dev && there.st_ino == own.st_ino
+        guard !isSame else { return }
+        let file = Self.open(path)
+        guard file >= 0 else { return }
+        if output.file >= 0 { close(output.file) }
+        output.file = file
+        output.isWithinLine = false
+    }
+
+    private static func open(_ path: String) -> CInt {
+        Glibc.open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o640)
+    }
+}
