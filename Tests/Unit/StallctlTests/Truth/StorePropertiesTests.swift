@@ -147,7 +147,7 @@ import Testing
         return result.output + result.errors
     }
 
-    @Test(arguments: 1...2 as ClosedRange<UInt64>)
+    @Test(arguments: 1...1 as ClosedRange<UInt64>)
     func `reports say the same whichever way they came`(seed: UInt64) throws {
         try withTemporaryDirectory { directory in
             let agents = try write(
@@ -170,7 +170,7 @@ import Testing
 
     // MARK: Several stores
 
-    @Test(arguments: 3...4 as ClosedRange<UInt64>)
+    @Test(arguments: 3...3 as ClosedRange<UInt64>)
     func `two stores say what one says that has both`(seed: UInt64) throws {
         try withTemporaryDirectory { directory in
             let agents = try write(
@@ -212,7 +212,7 @@ import Testing
 
     // MARK: Comparisons
 
-    @Test(arguments: 5...6 as ClosedRange<UInt64>)
+    @Test(arguments: 5...5 as ClosedRange<UInt64>)
     func `diff of B and A is the mirror image of diff of A and B`(seed: UInt64) throws {
         try withTemporaryDirectory { directory in
             let agents = try write(
@@ -256,7 +256,7 @@ import Testing
 
     // MARK: Sums
 
-    @Test(arguments: 7...8 as ClosedRange<UInt64>, [false, true])
+    @Test(arguments: 7...7 as ClosedRange<UInt64>, [false, true])
     func `parts add up to the whole`(seed: UInt64, isPruned: Bool) throws {
         try withTemporaryDirectory { directory in
             let agents = try write(
