@@ -43,13 +43,14 @@ package struct DiffRow: Encodable {
         let total = DiffRow(
             kind: "total", comparison.change, signature: nil, title: "all together", frames: [],
             comparison.first, comparison.second, comparison.compared, comparison.ratio,
-            comparison.isSignificant, comparison)
+            comparison.isSignificant, comparison.cannotTell, comparison)
         return [total]
             + comparison.groups.map { group in
                 DiffRow(
                     kind: "group", group.change, signature: hexadecimal(group.group.signature),
                     title: group.title, frames: group.group.frames, group.first, group.second,
-                    group.compared, group.ratio, group.isSignificant, comparison)
+                    group.compared, group.ratio, group.isSignificant,
+                    comparison.cannotTell ?? group.cannotTell, comparison)
             }
     }
 
@@ -57,7 +58,7 @@ package struct DiffRow: Encodable {
         kind: String, _ change: GroupChange, signature: String?, title: String, frames: [String],
         _ first: StallTotals, _ second: StallTotals,
         _ compared: (first: StallTotals, second: StallTotals), _ ratio: RateRatio,
-        _ isSignificant: Bool, _ comparison: Comparison
+        _ isSignificant: Bool, _ cannotTell: String?, _ comparison: Comparison
     ) {
         self.kind = kind
         self.change = change.rawValue
@@ -81,12 +82,12 @@ package struct DiffRow: Encodable {
         func finite(_ value: Double) -> Double? { value.isFinite ? value : nil }
         self.ratio = finite(ratio.value)
         // No bound is what it is if nothing can be told.
-        ratioLow = comparison.cannotTell == nil ? finite(ratio.low) : nil
+        ratioLow = cannotTell == nil ? finite(ratio.low) : nil
         ratioHigh = finite(ratio.high)
         significant = isSignificant
         unit = comparison.units?.word
         unitsA = comparison.units?.first
         unitsB = comparison.units?.second
-        cannotTell = comparison.cannotTell
+        self.cannotTell = cannotTell
     }
 }

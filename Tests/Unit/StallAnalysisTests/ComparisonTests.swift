@@ -1,3 +1,4 @@
+import Glibc
 import StallModel
 import StallQuery
 import TestSupport
@@ -123,6 +124,75 @@ import Testing
         let found = Comparison(side("A", 10), side("B", 30))
         #expect(found.units?.word == "run" && found.units?.first == 6)
         #expect(found.groups[0].change == .worse)
+    }
+
+    /// Reports alone do not say how many hosts had none: ten and eleven of three hundred may be the same version.
+    @Test func `hosts of one stall each cannot tell without watched time`() {
+        func side(_ letter: String, _ hosts: Int, _ stalls: Int, hours: Double? = nil)
+            -> ComparedSide
+        {
+            self.side(
+                onHosts: ["a": Array(repeating: Array(repeating: 500, count: stalls), count: hosts)],
+                hosts: hosts, letter: letter, hours: hours)
+        }
+        let once = Comparison(side("A", 10, 1), side("B", 11, 1))
+        #expect(once.cannotTell == "hosts without a stall are not known")
+        #expect(!once.exceeds(1) && once.groups[0].change == .unclear)
+        #expect(Comparison(side("A", 10, 5), side("B", 11, 5)).cannotTell == nil)
+        let watched = Comparison(side("A", 10, 1, hours: 10), side("B", 11, 1, hours: 11))
+        #expect(watched.cannotTell == nil && watched.groups[0].change == .unclear)
+    }
+
+    /// Noisy hosts, the same on both sides. One canary is not to be compared with the mean of a dozen others.
+    @Test(arguments: [(400, 5), (1_500, 6)])
+    func `few canaries differ from a fleet no more often than others`(fleet: Int, canaries: Int) {
+        var alarms = 0
+        for seed in 1...40 as ClosedRange<UInt64> {
+            var random = SeededGenerator(seed: seed)
+            func side(_ letter: String, _ hosts: Int) -> ComparedSide {
+                let stalls = (0..<hosts).map { _ in
+                    // From none to sixty.
+                    Array(repeating: 500, count: Int(60 * pow(.random(in: 0..<1, using: &random), 3)))
+                }
+                return self.side(
+                    onHosts: ["a": stalls], hosts: hosts, letter: letter, hours: Double(hosts))
+            }
+            let found = Comparison(side("A", fleet), side("B", canaries))
+            alarms += found.groups[0].isSignificant ? 1 : 0
+        }
+        #expect(alarms <= 5)
+    }
+
+    /// Their names are evenly spaced among those of the others.
+    @Test func `canaries are noticed whatever their names`() {
+        let names = (0..<320).map { "host-\($0 + 1000)" }
+        func side(_ isCanary: Bool) -> ComparedSide {
+            let own = names.indices.filter { ($0 % 16 == 0) == isCanary }
+            var side = side(
+                onHosts: ["a": own.map { Array(repeating: 500, count: (isCanary ? 16 : 4) + $0 % 3) }],
+                hosts: own.count, letter: isCanary ? "B" : "A", hours: Double(own.count))
+            guard case .known(let runs) = side.runs else { return side }
+            side.runs = .known(
+                zip(own, runs).map { number, run in
+                    ComparedRun(run: run.run, host: names[number], watched: run.watched)
+                })
+            return side
+        }
+        let found = Comparison(side(false), side(true))
+        #expect(found.cannotTell == nil && found.exceeds(2))
+    }
+
+    @Test func `groups beyond those that are judged say so`() {
+        let groups = Dictionary(
+            uniqueKeysWithValues: (1...203).map { number in
+                ("group \(number)", Array(repeating: 100 + number, count: 30))
+            })
+        let found = Comparison(side(groups), side(groups, letter: "B"))
+        let left = found.groups.filter { $0.cannotTell != nil }
+        #expect(Set(left.map(\.title)) == ["group 1", "group 2", "group 3"])
+        let rows = DiffRow.rows(found)
+        #expect(rows.count { $0.cannotTell == "not among the 200 groups that lost most" } == 3)
+        #expect(rows.allSatisfy { ($0.ratioLow == nil) == ($0.cannotTell != nil) })
     }
 
     @Test func `time is compared per watched hour where it is known on both sides`() {

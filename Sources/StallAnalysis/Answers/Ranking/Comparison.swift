@@ -72,6 +72,11 @@ package struct RateRatio: Hashable, Sendable {
             value = second.total / .seconds(1) / (first.total / .seconds(1)) / exposure
         }
     }
+
+    /// An interval holds the ratio that it is of: hosts that were watched unevenly may place their own elsewhere.
+    fileprivate mutating func setBounds(_ low: Double, _ high: Double) {
+        (self.low, self.high) = value.isNaN ? (low, high) : (min(low, value), max(high, value))
+    }
 }
 
 /// One group on both sides.
@@ -86,6 +91,8 @@ package struct ComparedGroup: Sendable {
     package var change: GroupChange
     /// Whether chance does not explain the difference, as one of all groups.
     package var isSignificant = false
+    /// Why it was not judged though others were; nil if it was.
+    package var cannotTell: String?
 }
 
 /// The result of `diff`.
@@ -170,16 +177,17 @@ package struct Comparison: Sendable {
             compared.first.add(part.first)
             compared.second.add(part.second)
             var ratio = RateRatio(part.first, part.second, exposure: exposure)
-            if let verdict = verdicts?[index] {
-                (ratio.low, ratio.high) = (verdict.low, verdict.high)
-            }
+            if let verdict = verdicts?[index] { ratio.setBounds(verdict.low, verdict.high) }
             let isSignificant = verdicts?[index].isSignificant ?? false
+            let isLeftOut =
+                judge?.isJudged(index) == false && part.first.count + part.second.count > 0
             let shown = (pair.second ?? pair.first)!
             return ComparedGroup(
                 group: shown.group, title: shown.title, first: one, second: other, compared: part,
                 ratio: ratio,
                 change: GroupChange((one, other), part, ratio, isSignificant: isSignificant),
-                isSignificant: isSignificant)
+                isSignificant: isSignificant,
+                cannotTell: isLeftOut ? ComparisonJudge.leftOut : nil)
         }
         self.groups = groups.sorted { left, right in
             let (one, other) = (left.difference(exposure), right.difference(exposure))
@@ -190,7 +198,7 @@ package struct Comparison: Sendable {
         (self.first, self.second) = (firstTotals, secondTotals)
         self.compared = compared
         var ratio = RateRatio(compared.first, compared.second, exposure: exposure)
-        if let verdict = verdicts?.last { (ratio.low, ratio.high) = (verdict.low, verdict.high) }
+        if let verdict = verdicts?.last { ratio.setBounds(verdict.low, verdict.high) }
         self.ratio = ratio
         isSignificant = verdicts?.last?.isSignificant ?? false
         change = GroupChange(

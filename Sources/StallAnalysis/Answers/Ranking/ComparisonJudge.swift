@@ -44,6 +44,8 @@ struct ComparisonJudge {
     /// So many groups are judged, those in which the most time was lost. Which these are does not depend on where the
     /// placements put it, so that choosing them is no choice of extremes.
     static let groupLimit = 200
+    /// Why others are not.
+    static let leftOut = "not among the \(groupLimit) groups that lost most"
 
     /// - Parameters:
     ///   - groups: The stalls of each group by run, of watched loops only if time is compared per watched hour. A group
@@ -138,6 +140,12 @@ struct ComparisonJudge {
         }
         let (placements, reason) = UnitPlacements.make(one, other, areWatched: isWatched)
         guard let placements else { return (nil, reason) }
+        if !isWatched,
+            UnseenUnits.areMany(one, (groups + [rest]).flatMap(\.first), placements.kind)
+                || UnseenUnits.areMany(other, (groups + [rest]).flatMap(\.second), placements.kind)
+        {
+            return (nil, "\(placements.kind.rawValue)s without a stall are not known")
+        }
         return (
             ComparisonJudge(placements, groups, rest: rest, isWatched: isWatched, odds: exposure), nil
         )
@@ -156,6 +164,9 @@ struct ComparisonJudge {
             return (bounds.low, bounds.high, differing[place] != .neither)
         }
     }
+
+    /// Whether a group is among those that are judged.
+    func isJudged(_ group: Int) -> Bool { places[group] != nil }
 
     /// Whether any group, or the total, lost more than `limit` times as much, beyond chance.
     func exceeds(_ limit: Double) -> Bool { differing(ratio: limit).contains(.more) }

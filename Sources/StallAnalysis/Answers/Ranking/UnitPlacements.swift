@@ -26,8 +26,8 @@ struct UnitPlacements {
     static let count = 999
     /// Fewer placements than these cannot tell: the most extreme of them are not rare.
     private static let leastPlacements = 50.0
-    /// Each side has at most so many units of hosts on both sides, and as many of others; more are put together.
-    static let limit = 32
+    /// The most units that a side has of hosts on both sides, and of others; more are put together.
+    static let limit = 1_000
 
     private(set) var kind: Kind
     private(set) var units: [ComparedUnit] = []
@@ -138,33 +138,16 @@ struct UnitPlacements {
     }
 
     /// Puts units together where there are many: a host with the same other hosts on both sides, and runs with others
-    /// of their host.
+    /// of their host. As many on one side as on the other: one host and the mean of twelve do not vary alike, and could
+    /// not change places.
     private mutating func putTogether() {
         let (first, second) = counts
         guard max(first, second) > Self.limit else { return }
-        let hosts = [false, true].map { side in
-            Set(units.lazy.filter { $0.isSecond == side }.map(\.host))
-        }
-        let shared = hosts[0].intersection(hosts[1])
-        var places: [String: Int] = [:]
-        for (place, host) in hosts[0].union(hosts[1]).sorted().enumerated() { places[host] = place }
-        let runsPerHost = max(Self.limit / max(shared.count, 1), 2)
-        var runs: [UnitBlock: Int] = [:]
+        let parts = kind == .host ? partsOfHosts() : partsOfRuns()
         var merged: [ComparedUnit] = []
         var known: [UnitBlock: Int] = [:]
         var moved: [Int] = []
-        for unit in units {
-            // What is on both sides stays apart from what is on one.
-            var block = UnitBlock(
-                host: places[unit.host]!, isShared: shared.contains(unit.host),
-                isSecond: unit.isSecond)
-            if kind == .host {
-                block.host %= Self.limit
-            } else {
-                let run = runs[block, default: 0]
-                runs[block] = run + 1
-                block.part = run % runsPerHost
-            }
+        for (unit, block) in zip(units, parts) {
             let number = known[block] ?? merged.count
             if number == merged.count {
                 known[block] = number
@@ -178,6 +161,69 @@ struct UnitPlacements {
         }
         units = merged
         numbers = numbers.mapValues { moved[$0] }
+    }
+
+    /// By the hashes of their names: canaries may be each sixteenth host.
+    private func partsOfHosts() -> [UnitBlock] {
+        let hosts = [false, true].map { side in
+            Set(units.lazy.filter { $0.isSecond == side }.map(\.host))
+        }
+        let shared = hosts[0].intersection(hosts[1])
+        let own = hosts.map { $0.subtracting(shared) }
+        let size = Self.size(for: max(own[0].count, own[1].count), limit: Self.limit)
+        let sharedParts = Self.parts(
+            shared, size: Self.size(for: shared.count, limit: Self.limit))
+        let ownParts = own.map { Self.parts($0, size: size) }
+        // What is on both sides stays apart from what is on one.
+        return units.map { unit in
+            let part = sharedParts[unit.host]
+            return UnitBlock(
+                host: part ?? ownParts[unit.isSecond ? 1 : 0][unit.host]!, isShared: part != nil,
+                isSecond: unit.isSecond)
+        }
+    }
+
+    private func partsOfRuns() -> [UnitBlock] {
+        var places: [String: Int] = [:]
+        for unit in units where places[unit.host] == nil { places[unit.host] = places.count }
+        var counts: [UnitBlock: Int] = [:]
+        let hosts = units.map { unit in
+            UnitBlock(host: places[unit.host]!, isShared: true, isSecond: unit.isSecond)
+        }
+        for host in hosts { counts[host, default: 0] += 1 }
+        var seen: [UnitBlock: Int] = [:]
+        return hosts.map { host in
+            var other = host
+            other.isSecond.toggle()
+            let size = Self.size(
+                for: max(counts[host]!, counts[other] ?? 0),
+                limit: max(Self.limit / places.count, 2))
+            var block = host
+            let run = seen[host, default: 0]
+            seen[host] = run + 1
+            block.part = run % Self.partCount(of: counts[host]!, size: size)
+            return block
+        }
+    }
+
+    /// How many are put together so that no more than `limit` are left.
+    private static func size(for count: Int, limit: Int) -> Int { max(1, (count + limit - 1) / limit) }
+
+    private static func partCount(of count: Int, size: Int) -> Int {
+        max(1, Int((Double(count) / Double(size)).rounded()))
+    }
+
+    /// The part of each host: as many in each as in the others, or one more.
+    private static func parts(_ hosts: Set<String>, size: Int) -> [String: Int] {
+        let hashes = hosts.map { host in
+            var hash = ContentHash()
+            hash.combine(host)
+            return (hash: hash.value, host: host)
+        }
+        var parts: [String: Int] = [:]
+        let count = partCount(of: hosts.count, size: size)
+        for (place, one) in hashes.sorted(by: <).enumerated() { parts[one.host] = place % count }
+        return parts
     }
 
     private mutating func makeStrata() {

@@ -94,5 +94,11 @@ struct Diff: ParsableCommand {
             say("stallctl: --fail-above cannot tell: \(reason)".printable)
         }
         if comparison.exceeds(failAbove) { throw ExitCode(2) }
+        // Each alone would have failed; a limit for many groups asks for more.
+        for group in comparison.groups where group.ratio.low > failAbove {
+            say(
+                "stallctl: --fail-above passes '\(group.title)': its interval begins at \(group.ratio.low.short), but as one of \(counted(comparison.groups.count, "group")) that may be chance"
+                    .printable)
+        }
     }
 }

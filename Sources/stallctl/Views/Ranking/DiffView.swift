@@ -117,7 +117,10 @@ struct DiffView {
             return "Cannot tell whether a difference is significant: \(reason)."
         }
         guard let units = comparison.units else { return nil }
-        return "Compared by \(units.word): \(units.first) in A, \(units.second) in B."
+        let basis = "Compared by \(units.word): \(units.first) in A, \(units.second) in B."
+        let left = comparison.groups.filter { $0.cannotTell != nil }
+        guard let reason = left.first?.cannotTell else { return basis }
+        return basis + " \(counted(left.count, "group")) \(left.count == 1 ? "is" : "are") not judged: \(reason)."
     }
 
     private var table: Table {
