@@ -108,7 +108,7 @@ public final class WatchedEventLoops: Sendable {
         if isStopped { waits.stop() }
     }
 
-    /// Ends the watch. Other watches of the same loops go on.
+    /// Ends the watch. Other watches of the same loops continue.
     public func stop() {
         let ended = state.withLock { state in
             defer { state = ([], true) }

@@ -125,7 +125,7 @@ extension String {
     }
 
     fileprivate var hasEdgeSpace: Bool {
-        // Of most cells a byte at each end tells.
+        // For most cells a byte at each end decides.
         if let first = utf8.first, let last = utf8.last, 0x21...0x7e ~= first, 0x21...0x7e ~= last {
             return false
         }

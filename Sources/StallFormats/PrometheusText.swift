@@ -1,4 +1,4 @@
-// Prometheus' text format, for node_exporter's textfile collector: written, and read back by counters that go on.
+// Prometheus' text format, for node_exporter's textfile collector: written, and read back by counters that continue.
 //
 // **Source:** https://prometheus.io/docs/instrumenting/exposition_formats/, "Text-based format".
 

@@ -391,7 +391,7 @@ private struct TimeText {
 
     var isAtEnd: Bool { rest.isEmpty }
 
-    /// Takes so many digits.
+    /// Takes that many digits.
     mutating func number(_ count: Int, _ range: ClosedRange<Int64> = 0...9999) -> Int64? {
         let digits = rest.prefix(count)
         guard digits.count == count, digits.allSatisfy(isDigit) else { return nil }

@@ -37,7 +37,7 @@ package struct ReportLines: ReportFeed {
 
     /// The next row; nil at the end. Empty lines are passed over.
     ///
-    /// - Throws: What is wrong with the line; the next call goes on behind it.
+    /// - Throws: What is wrong with the line; the next call continues behind it.
     package mutating func next() throws(LineFault) -> PortableRow? {
         while let line = lines.next() {
             lineNumber += 1
@@ -92,7 +92,7 @@ package struct ReportLines: ReportFeed {
 }
 
 extension [UInt8] {
-    /// Whether the text has at most so many commas, colons and brackets outside of strings: an upper bound of its values.
+    /// Whether the text has at most that many commas, colons and brackets outside of strings: an upper bound of its values.
     fileprivate func hasJSONValues(upTo limit: Int) -> Bool {
         // Each takes a byte and more.
         guard count > limit else { return true }

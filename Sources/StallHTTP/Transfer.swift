@@ -38,7 +38,7 @@ struct Transfer {
                 bodyPath: "/dev/fd/\($0.firstFile)", headPath: "/dev/fd/\($0.firstFile + 1)",
                 outputPath: "/dev/fd/\($0.firstFile + 2)")
         }
-        // A failure is told by the exit status only if it ends the others.
+        // The exit status shows a failure only if that ends the others.
         let start =
             parts.count > 1 ? "parallel\nparallel-immediate\nfail-early\nno-progress-meter\n" : ""
         return start + parts.joined(separator: "next\n")

@@ -9,7 +9,7 @@ package struct KeyNumbers: Sendable {
     private static let nearCount = 1 << 18
     /// For the others. Open addressing: the number of a key plus one, 0 for an empty slot.
     private var slots: [Int32] = Array(repeating: 0, count: 1024)
-    /// Drawn anew for each table, so that no file can choose keys that all belong in one slot.
+    /// Drawn again for each table, so that no file can choose keys that all belong in one slot.
     private let multiplier = UInt64.random(in: 0 ... .max) | 1
 
     package init() {}

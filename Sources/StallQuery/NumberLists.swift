@@ -15,7 +15,7 @@ package struct NumberLists: Sendable {
     package private(set) var numbers: [Int32] = []
     /// Open addressing: the number of a list plus one, 0 for an empty slot.
     private var slots: [Int32] = Array(repeating: 0, count: 1024)
-    /// Drawn anew for each table, so that no file can choose lists that all belong in one slot.
+    /// Drawn again for each table, so that no file can choose lists that all belong in one slot.
     private let multiplier = UInt64.random(in: 0 ... .max) | 1
 
     package init() {}

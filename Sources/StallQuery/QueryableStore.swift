@@ -42,7 +42,7 @@ package protocol QueryableStore {
     /// - Parameter bounds: At least two, in order: each part begins with one and ends before the next.
     func totals(_ filter: ReportFilter, between bounds: [UnixTime]) throws -> [StallTotals]?
 
-    /// Tells of the selected stalls one by one; false if the store does not tell runs apart, or has no groups.
+    /// Hands over the selected stalls one by one; false if the store does not have runs, or has no groups.
     ///
     /// - Parameter begin: Is given what the stalls' indices are of; again for each of several stores.
     func runStalls(

@@ -84,7 +84,7 @@ package protocol OutlineLookup: AnyObject {
     /// - Parameter places: Replaced by the numbers.
     /// - Returns: Whether the stack is deeper than what was recorded.
     func places(ofStack stack: Int64, _ places: inout [Int32]) throws -> Bool
-    /// The frames of a place, read anew each time: inlined functions first.
+    /// The frames of a place, read again each time: inlined functions first.
     func frames(ofPlace place: Int32) throws -> [Frame]
     /// The images that a run's reports refer to, at their last load addresses.
     func images(ofRun run: UniqueID) throws -> [Image]

@@ -33,7 +33,7 @@ package struct RunLoops: Sendable {
     }
 }
 
-/// A stall as `QueryableStore.runStalls` tells of it: small, since there may be millions.
+/// A stall as `QueryableStore.runStalls` hands it over: small, since there may be millions.
 package struct RunStall: Sendable {
     /// Index into the runs.
     package var run: Int

@@ -1,6 +1,6 @@
 package import StallModel
 
-/// How long loops were watched that no ranking tells apart: those of a name, of a build's processes on a host.
+/// How long loops were watched that no ranking separates: those of a name, of a build's processes on a host.
 package struct WatchedLoopTime: Hashable, Sendable {
     package var app: String
     package var version: String

@@ -72,7 +72,7 @@ void stall_wakeup_signal_waiting(stall_wakeup *wakeup) {
 
 // MARK: Several watchers
 //
-// Watchdogs come and go on threads of their own. There is no lock, because a forked child could inherit it locked.
+// Watchdogs start and end on threads of their own. There is no lock, because a forked child could inherit it locked.
 
 typedef struct {
     stall_wakeup *wakeup;

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/// Marks an open file of the agent's, so that it can be told from any other file that has its number later. Returns the
+/// Marks an open file of the agent's, so that it is recognized when another file has its number later. Returns the
 /// number; ignores -1.
 ///
 /// The mark belongs to the open file and is shared by its duplicates and by a forked child's copy: a signal for I/O
@@ -24,7 +24,7 @@ bool stall_descriptor_is_own(int descriptor);
 /// Whether the number refers to another file, or none. False where files cannot be marked.
 bool stall_descriptor_is_foreign(int descriptor);
 
-/// Marks an open file as that of one thread of the process, so that it can be told from those of the others, too: the receiver
+/// Marks an open file as that of one thread of the process, which distinguishes it from those of the others, too: the receiver
 /// is the thread then (F_OWNER_TID). False with errno if it cannot be marked.
 bool stall_descriptor_mark_for(int descriptor, pid_t thread);
 

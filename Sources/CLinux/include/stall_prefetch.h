@@ -1,4 +1,4 @@
-// The unwind tables of loaded images, which nobody reads before the first stack is unwound.
+// The unwind tables of loaded images, which nothing reads before the first stack is unwound.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>

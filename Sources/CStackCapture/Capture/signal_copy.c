@@ -23,7 +23,7 @@
 //
 // A process may contain several copies of this code, such as a program's and a plug-in's. Their handlers form a chain,
 // and recognize each other by 16 bytes before the handler's entry. The kernel keeps one pending signal of a kind: a
-// request that is sent while another one is pending has no signal of its own. So every signal, whoever sent it, makes
+// request that is sent while another one is pending has no signal of its own. So every signal, from any sender, makes
 // each copy in the chain answer the requests to its thread.
 #define _GNU_SOURCE
 #include "signal_copy.h"

@@ -3,8 +3,8 @@
 // builds also below its saved frame pointer. It is called by the runtime's function that runs a job, directly or
 // through one more runtime function.
 //
-// A function that goes on elsewhere jumps to swift_task_switch, and so is on no stack while an executor's own code keeps
-// the thread: the runtime's function keeps the address where it will go on in a register.
+// A function that continues elsewhere jumps to swift_task_switch, and so is on no stack while an executor's own code keeps
+// the thread: the runtime's function keeps the address where it will continue in a register.
 //
 // Source: swift/ABI/Task.h, AsyncContext.
 #include "stall_memory.h"

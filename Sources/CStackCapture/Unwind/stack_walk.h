@@ -88,7 +88,7 @@ typedef struct walk {
     bool distrusts_zeros;    ///< for dead stack, which is full of zeros: they do not mean the outermost frame
     async_hint hints[2];     ///< of the next two inner frames, the nearer one first
     uint64_t async_context;  ///< of the innermost Swift job on this stack; 0: none
-    uint64_t switching_function;  ///< where the innermost async function will go on, on another executor; 0: none
+    uint64_t switching_function;  ///< where the innermost async function will continue, on another executor; 0: none
     unsigned signal_frames;
     uint64_t function;  ///< start of the function of the last frame
 } walk;

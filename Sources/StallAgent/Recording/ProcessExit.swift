@@ -1,7 +1,7 @@
 // At `exit` and at the return from `main`: records the true ends of stalls that are open or have just ended. The exit
 // waits for that, up to a limit.
 //
-// Another thread may hold the heap's lock for ever: that is why a supervisor exits. So what an exit needs is made when an
+// Another thread may never release the heap's lock: that is why a supervisor exits. So what an exit needs is made when an
 // agent starts. From then on nothing here allocates, frees, or takes a lock.
 
 internal import CLinux
@@ -16,7 +16,7 @@ enum ProcessExit {
     private final class Entry: Sendable {
         /// The address of a retained monitor: an app may release its own reference, and the agent continues. 0: free.
         let monitor = Atomic<UInt>(0)
-        /// The same, taken over by the exit.
+        /// The same, once the exit stops it.
         let stopping = Atomic<UInt>(0)
         /// The process that started the monitor's threads. A forked child inherits the list, but none of them.
         let process = Atomic<Int32>(0)

@@ -141,7 +141,7 @@ final class StallNotifier: Sendable {
         }
     }
 
-    /// Calls handlers one after another. Returns false if another thread has taken over.
+    /// Calls handlers one after another. Returns false if another thread does it now.
     private func make(
         _ handlers: ArraySlice<Handler>, _ report: StallReport, _ generation: Int
     ) -> Bool {

@@ -15,7 +15,7 @@ protocol MonitoredTarget: Sendable {
     func isStarved() -> Bool
     /// The waits for a CPU of all threads that may take the work; nil if only those of `findThread`'s matter.
     func groupDelay() -> GroupDelay?
-    /// The time that the thread of `findThread` had used, and waited for a CPU, when it took over the work; nil if
+    /// The time that the thread of `findThread` had used, and waited for a CPU, when it began with the work; nil if
     /// unknown.
     func countersAtStart() -> (cpuTime: Duration, runDelay: Duration)?
     /// Visits the threads that share the work; none if it is one thread's.
@@ -25,7 +25,7 @@ protocol MonitoredTarget: Sendable {
     func correct(_ word: UInt64, at now: MonotonicInstant) -> Bool
     /// Whether the work itself writes the beacon, so that no correction is needed.
     var isExact: Bool { get }
-    /// Whether the current busy span may consist of several pieces of work, which `correct` tells apart.
+    /// Whether the current busy span may consist of several pieces of work, which `correct` separates.
     var isDivisible: Bool { get }
     /// Writes the activity label, zero-ended text of at most 64 bytes; empty for none.
     func readLabel(of beacon: LoopBeacon, into text: UnsafeMutablePointer<CChar>)

@@ -12,7 +12,7 @@ struct ThreadCounters: ~Copyable {
     private(set) var thread: RegisteredThread?
     private let target: any MonitoredTarget
     private var reader: ThreadStatReader?
-    /// The counters of earlier threads, less those of the current one from before it took over.
+    /// The counters of earlier threads, less those of the current one from before it had the work.
     private var shift: (cpuTime: Duration, runDelay: Duration) = (.zero, .zero)
     private var total: (cpuTime: Duration, runDelay: Duration) = (.zero, .zero)
 
@@ -88,7 +88,7 @@ struct ThreadCounters: ~Copyable {
         return min(max(.zero, now - lastReading), delay)
     }
 
-    /// Adds what the thread has used and waited since the last reading, before another one takes over. The kernel adds
+    /// Adds what the thread has used and waited since the last reading, before another one has the work. The kernel adds
     /// a wait for the CPU when it is over: it may be the whole stall.
     private mutating func settle() {
         guard reader != nil else { return }

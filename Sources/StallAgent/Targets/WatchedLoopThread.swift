@@ -71,7 +71,7 @@ final class WatchedLoopThread: Sendable {
         }
     }
 
-    /// Ends a watch; the others go on. Idempotent.
+    /// Ends a watch; the others continue. Idempotent.
     func remove(_ number: Int) {
         let (removed, isLast) = state.withLock { state -> (Watch?, Bool) in
             guard let index = state.watches.firstIndex(where: { $0.number == number }) else {

@@ -15,7 +15,7 @@ package enum FrameClass: String, Hashable, Sendable {
     case thunk
     /// The language runtime.
     case runtime
-    /// The one body of several identical app functions; only the caller tells which of them runs.
+    /// The one body of several identical app functions; only the caller shows which of them runs.
     case merged
     /// Memory: allocation, copying.
     case allocator

@@ -93,7 +93,7 @@ extension GroupingRule {
             && fitsFunction(of: facts)
     }
 
-    /// Whether it matches what tells a frame from others of its image and module.
+    /// Whether it matches what distinguishes a frame from others of its image and module.
     func fitsFunction(of facts: FrameFacts) -> Bool {
         fits(kinds: facts.kinds)
             && (functions.isEmpty || facts.names.contains { functions.fit($0) })

@@ -221,7 +221,7 @@ package struct GroupPictures {
     ///
     /// - Parameters:
     ///   - stores: Where the stacks of each side are read from.
-    ///   - nodeLimit: So many calls are drawn of a group.
+    ///   - nodeLimit: The most calls that are drawn of a group.
     package func pictures(
         from stores: [any QueryableStore], nodeLimit: Int
     ) throws -> [GroupPicture] {

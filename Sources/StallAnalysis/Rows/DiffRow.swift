@@ -32,11 +32,11 @@ package struct DiffRow: Encodable {
     package var comparedTotalMsB: Double
     /// Whether chance does not explain the difference, as one of all groups.
     package var significant: Bool
-    /// What was resampled, `host` or `run`, and how many of it each side has; null if nothing can be told.
+    /// What was resampled, `host` or `run`, and how many of it each side has; null if there is no judgement.
     @Nullable package var unit: String?
     @Nullable package var unitsA: Int?
     @Nullable package var unitsB: Int?
-    /// Why nothing can be told: `3 hosts`; null if it can.
+    /// Why there is no judgement: `3 hosts`; null if there is one.
     @Nullable package var cannotTell: String?
 
     package static func rows(_ comparison: Comparison) -> [DiffRow] {

@@ -11,7 +11,7 @@ package struct ClusterPrune {
     private let clock: () -> UnixTime
     private let pause: (Double) -> Void
 
-    /// - Parameter pause: Waits so many seconds.
+    /// - Parameter pause: Waits for a number of seconds.
     package init(
         _ cluster: ClickHouseCluster, clock: @escaping () -> UnixTime = UnixTime.now,
         pause: @escaping (Double) -> Void = ClickHouseServer.sleep(seconds:)

@@ -64,7 +64,7 @@ package struct ClusterRegroup {
         return moved
     }
 
-    /// So many reports with their stacks are some hundred megabytes of a store in memory.
+    /// Reports of a slice; with their stacks some hundred megabytes of a store in memory.
     private static let sliceSize = 200_000
 
     /// Decides the groups again of reports that were grouped before names of these places arrived.

@@ -1,4 +1,4 @@
-// Mends what `ClusterCheck` finds and the shards together know: rows that one of them lacks, positions on which they differ,
+// Repairs what `ClusterCheck` finds and the shards together know: rows that one of them lacks, positions on which they differ,
 // reports that are on several, and roll-ups. What no shard has is gone: then its store is to be ingested again.
 
 internal import StallModel
@@ -8,7 +8,7 @@ package struct ClusterRepair {
     private let cluster: ClickHouseCluster
     private let pause: (Double) -> Void
 
-    /// - Parameter pause: Waits so many seconds.
+    /// - Parameter pause: Waits for a number of seconds.
     package init(
         _ cluster: ClickHouseCluster,
         pause: @escaping (Double) -> Void = ClickHouseServer.sleep(seconds:)

@@ -9,7 +9,7 @@ struct DoubledReports {
 
     init(_ cluster: ClickHouseCluster) { self.cluster = cluster }
 
-    /// So many reports are compared at a time, which is a part of a server's memory.
+    /// How many reports are compared at a time, for a part of a server's memory.
     private static let sliceSize = 2_000_000
 
     /// Their ids, with the days that they are of.

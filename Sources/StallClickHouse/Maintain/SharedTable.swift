@@ -5,7 +5,7 @@ internal import StallModel
 /// A table that is whole on every shard.
 struct SharedTable {
     let name: String
-    /// What must be the same of each row: its key, and what tells an earlier version of it from a later one.
+    /// What must be the same of each row: its key, and what distinguishes an earlier version of it from a later one.
     let columns: ClickHouseQuery
 
     private init(_ name: String, _ columns: ClickHouseQuery) {

@@ -50,7 +50,7 @@ struct Cell {
     }
 }
 
-/// What cells are told apart by, apart from builds, loops, verdicts and causes.
+/// The dimension of cells beside builds, loops, verdicts and causes.
 enum CellAxis: CaseIterable {
     case signature, host, none
 
@@ -77,9 +77,9 @@ struct CellSource {
     let server: ClickHouseServer
     let days: KnownDays
     var filter: ReportFilter
-    /// Cells tell the day.
+    /// Cells have the day.
     var isDaily = false
-    /// Cells tell the verdict, and nothing else of builds, loops and causes.
+    /// Cells have the verdict, and nothing else of builds, loops and causes.
     var isCoarse = false
     var axis = CellAxis.signature
     /// Only these groups; nil for all.

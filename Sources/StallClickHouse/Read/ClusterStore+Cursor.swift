@@ -50,12 +50,12 @@ extension ClusterStore {
         }
     }
 
-    /// A part of so many is some twenty megabytes.
+    /// The reports of a part, some twenty megabytes.
     private static let sliceSize = 60_000
 
     /// Calls `read` with a store that has one part of the reports after the other.
     ///
-    /// - Parameter read: Is told how many more are wanted; returns how many it passed on.
+    /// - Parameter read: Gets how many more are wanted; returns how many it passed on.
     private func forEachPart(
         _ filter: ReportFilter, _ order: CursorOrder, _ limit: Int?,
         _ read: (ReportStore, _ rest: Int?) throws -> Int
@@ -93,7 +93,7 @@ extension ClusterStore {
             }
     }
 
-    /// What follows conditions where so many reports are wanted.
+    /// What follows the conditions for a number of reports.
     static func newest(_ count: Int) -> ClickHouseQuery {
         "order by start_us desc, id desc limit \(count)"
     }

@@ -224,7 +224,7 @@ package final class ClusterStore: QueryableStore {
         return count
     }
 
-    /// So many ids are put into a statement.
+    /// The most ids that are put into a statement.
     private static let keyLimit = 20_000
 
     package func reports(_ filter: ReportFilter, limit: Int?) throws -> [StallReport] {
@@ -238,7 +238,7 @@ package final class ClusterStore: QueryableStore {
     package func reports(idPrefix: String) throws -> [StallReport] {
         let reports = try keptReports()
         if let ids = UniqueID.bounds(ofPrefix: idPrefix) {
-            // An id tells when it was made, which is when the stall began unless another program made it.
+            // An id holds when it was made, which is when the stall began unless another program made it.
             let first = ids.first.made.microseconds.day
             let last = ids.last.made.microseconds.day
             func fetch(_ days: ClickHouseQuery?) throws -> Int {

@@ -27,7 +27,7 @@ struct TotalsQuestion {
         readsEnds = try question.hasEdges && Self.countOfEnds(server, question) <= Self.endLimit
     }
 
-    /// More than so many are added up by the cluster.
+    /// More than these are added up by the cluster.
     private static let endLimit: Int64 = 100_000
 
     /// How many reports began in the parts of days at the ends of the time.
@@ -51,7 +51,7 @@ struct TotalsQuestion {
             by: question.key)
     }
 
-    /// What tells which groups are listed.
+    /// What decides which groups are listed.
     private static func statements(
         ranking source: CellSource, by key: GroupKey
     ) -> [ClickHouseQuery] {
@@ -98,7 +98,7 @@ struct TotalsQuestion {
         source.axis = question.areHosts ? .host : .none
         source.isDaily = true
         source.isCoarse = true
-        // What the store in memory holds is selected, and cells do not tell by what.
+        // What the store in memory holds is selected, and cells do not hold by what.
         var asked = readsEnds ? filter : filter.always
         (asked.apps, asked.versions, asked.loops, asked.causes) = ([], [], [], nil)
         return try excerpt(source).store.dailyTotals(asked)
@@ -181,7 +181,7 @@ struct TotalsQuestion {
             guard place.needsDays else { return part }
             source.isDaily = true
             part.isAddedUp = source.signatures != nil
-            // The days of a group need not tell builds: those of its first cell do as well as any.
+            // The days of a group need not have builds: those of its first cell do as well as any.
             source.isCoarse = source.axis == .signature && !part.isAddedUp
             part.days = source
             return part
@@ -355,10 +355,10 @@ extension AggregateQuestion {
 
     fileprivate var areHosts: Bool { !filter.hosts.isEmpty || key == .host }
 
-    /// No cell tells both the group and the host of a stall.
+    /// No cell has both the group and the host of a stall.
     fileprivate var areOfHostsAndFunctions: Bool { areHosts && key.isOfFunctions }
 
-    /// Whether a few numbers of all groups tell which are listed, so that the rest is read of these only: where all are in
+    /// Whether a few numbers of all groups decide which are listed, so that the rest is read of these only: where all are in
     /// cells.
     fileprivate var canRankFirst: Bool {
         guard let largest else { return false }
@@ -376,7 +376,7 @@ extension ReportFilter {
 }
 
 extension GroupKey {
-    /// Whether the signature alone tells the group.
+    /// Whether the signature alone determines the group.
     var isOfFunctions: Bool {
         switch self {
         case .signature, .family, .function, .inclusive: true

@@ -58,7 +58,7 @@ extension ClickHouseError: CustomStringConvertible {
     }
 }
 
-/// Numbers of errors that are told apart here.
+/// Numbers of the errors that are handled here.
 ///
 /// **Source:** ClickHouse, dbms/src/Common/ErrorCodes.cpp.
 package enum ClickHouseCode {

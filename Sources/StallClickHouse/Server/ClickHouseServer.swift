@@ -3,7 +3,7 @@
 
 package import StallHTTP
 
-/// A server that is asked and told.
+/// A server: queries and writes.
 package struct ClickHouseServer {
     package let address: ClickHouseAddress
     /// How often a question is asked before it counts as unanswered. Statements that write are sent once: their caller
@@ -23,7 +23,7 @@ package struct ClickHouseServer {
 
     /// - Parameters:
     ///   - password: Empty for none.
-    ///   - pause: Waits so many seconds.
+    ///   - pause: Waits for a number of seconds.
     package init(
         _ address: ClickHouseAddress, password: String, sender: any HTTPSender = Curl(),
         pause: @escaping (Double) -> Void = ClickHouseServer.sleep(seconds:)
@@ -133,7 +133,7 @@ package struct ClickHouseServer {
             ?? .badAnswer(store: name, detail: "expected none, found \(ServerComplaint.line(text))")
     }
 
-    /// Sends what servers of the same cluster are told.
+    /// Sends writes to servers of the same cluster.
     func send(together writes: [ClickHouseWrite]) throws(ClickHouseError) {
         let requests = writes.map { $0.server.request($0.statement, body: $0.rows, []) }
         let replies = sender.send(together: requests, isCancelled: { false })
@@ -145,7 +145,7 @@ package struct ClickHouseServer {
     private func request(
         asking question: ClickHouseQuery, _ settings: [(String, String)]
     ) -> HTTPRequest {
-        // The status tells whether all of it went well only if the server waits for the end before it answers. Roll-ups
+        // The status says whether all of it went well only if the server waits for the end before it answers. Roll-ups
         // are read again and again: they are worth their room in a cache of what was decompressed.
         request(
             question.sql + "\nformat TabSeparated", body: nil,

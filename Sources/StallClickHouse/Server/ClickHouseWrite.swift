@@ -1,7 +1,7 @@
 // Statements that write, sent at once: to start a process of curl takes longer than many an insert, and shards need not
 // wait for each other.
 
-/// What a server is told.
+/// A write to a server.
 package struct ClickHouseWrite {
     let server: ClickHouseServer
     let statement: String

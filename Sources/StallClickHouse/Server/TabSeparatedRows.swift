@@ -1,4 +1,4 @@
-// What a server answers, as it is on the wire: a line a row, columns by tabs, with backslashes before what would be taken for
+// What a server answers, as it is on the wire: one line per row, columns by tabs, with backslashes before what would be taken for
 // either. Any program may answer there: no number is taken before its range is checked.
 //
 // **Source:** ClickHouse documentation, "Formats", "TabSeparated".

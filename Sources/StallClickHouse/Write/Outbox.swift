@@ -16,7 +16,7 @@ final class Outbox {
     private var underWay: Sending?
     private(set) var byteCount = 0
 
-    /// Requests of so many bytes take the servers a good part of a second. More gains nothing, and is memory here and
+    /// Requests of this many bytes take the servers a good part of a second. More gains nothing, and is memory here and
     /// there.
     private static let bytesTogether = 24 << 20
 

@@ -27,7 +27,7 @@ package struct RollUpDays {
     }
 
     /// The days whose roll-ups are not those of all reports, some that have none at all among them. Of days whose reports
-    /// were pruned only the roll-ups tell.
+    /// were pruned there are only the roll-ups.
     package func stale() throws(ClickHouseError) -> Set<Int64> {
         let pruned = try GroupingRow(cluster.server)?.prunedBefore?.microseconds.day
         var rows = try cluster.server.rows(

@@ -22,7 +22,7 @@ struct UnobservedStart: Equatable, Sendable {
     /// The least and the most time that the thread can have waited for a CPU in it.
     var leastDelay, mostDelay: Duration
 
-    /// How long the thread has probably waited for a CPU in it: the callout is taken to have begun as it went on.
+    /// How long the thread has probably waited for a CPU in it: the callout is taken to have begun as it continued.
     ///
     /// - Parameters:
     ///   - delayed: How long the thread waited for a CPU afterwards.

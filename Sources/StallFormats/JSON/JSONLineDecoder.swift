@@ -164,7 +164,7 @@ private struct JSONArrayContainer: UnkeyedDecodingContainer {
         return place
     }
 
-    /// Goes on behind the element once it was read.
+    /// Continues behind the element once it was read.
     private mutating func take<Value>(_ read: (Int) throws -> Value) throws -> Value {
         let place = try element(Value.self)
         let value = try read(place)

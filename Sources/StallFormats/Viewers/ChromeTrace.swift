@@ -133,7 +133,7 @@ package struct ChromeTrace: ViewerWriter {
         _ stall: ViewerStall, _ parts: [StackPart], _ process: Int64, _ thread: Int64,
         _ begin_ns: Int64
     ) throws {
-        // Parts in time; a function that goes on is one slice. Written when it begins, since its end is found by looking on.
+        // Parts in time; a function that continues is one slice. Written when it begins, since its end is found by looking on.
         var stacks: [(begin_ns: Int64, end_ns: Int64, frames: [Int32])] = []
         for part in parts where part.duration_ns > 0 {
             let numbers = try frames.numbers(of: part.stack, in: stall)

@@ -54,7 +54,7 @@ package struct PprofProfile: ViewerWriter {
 
     /// - Parameters:
     ///   - span: When the first and the last of the stalls began.
-    ///   - entryCapacity: So many stacks with their labels are added up before they are written down.
+    ///   - entryCapacity: How many stacks with their labels are added up before they are written down.
     package init(
         span: (first: UnixTime, last: UnixTime)?, entryCapacity: Int = 16_000,
         to sink: @escaping ByteSink

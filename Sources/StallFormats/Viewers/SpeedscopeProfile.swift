@@ -37,7 +37,7 @@ package struct SpeedscopeProfile: ViewerWriter {
 
     /// - Parameters:
     ///   - name: What the viewer calls the document.
-    ///   - entryCapacity: So many stacks are added up before they are written down.
+    ///   - entryCapacity: How many stacks are added up before they are written down.
     package init(name: String, entryCapacity: Int = 16_000, to sink: @escaping ByteSink) {
         self.name = name
         self.entryCapacity = entryCapacity

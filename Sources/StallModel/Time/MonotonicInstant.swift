@@ -34,7 +34,7 @@ extension Duration {
         let isNegative = all < 0
         let magnitude = all.magnitude
         let high = UInt64(truncatingIfNeeded: magnitude >> 64)
-        // So many that the quotient does not fit.
+        // Too many for the quotient to fit.
         guard high < 500_000_000 else { return isNegative ? .min : .max }
         let low = UInt64(truncatingIfNeeded: magnitude)
         let quotient = UInt64(1_000_000_000).dividingFullWidth((high, low)).quotient

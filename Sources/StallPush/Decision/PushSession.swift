@@ -27,7 +27,7 @@ package protocol PushSpool {
     var store: UniqueID { get }
     /// Goes to behind a revision.
     mutating func rewind(to through: Int64)
-    /// The rows behind the present position, at most so many; nil when there are none. The position stays.
+    /// The rows behind the present position, at most that many; nil when there are none. The position stays.
     mutating func next(lines: Int, bytes: Int) throws -> OutgoingBatch?
     /// The last batch is stored: goes behind it.
     mutating func accept()
@@ -43,7 +43,7 @@ package protocol PushLine {
     mutating func position(of store: UniqueID) -> HTTPReply
     /// Sends a batch.
     mutating func send(_ batch: OutgoingBatch, of store: UniqueID) -> HTTPReply
-    /// Waits so many seconds. False when there is no more time: then the run ends, and the next one goes on.
+    /// Waits for a number of seconds. False when there is no more time: then the run ends, and the next one continues.
     mutating func wait(seconds: Double, reason: String) -> Bool
     /// The run is to end.
     var isCancelled: Bool { get }

@@ -1,6 +1,6 @@
-// What an answer means. Pure: it is told the answer, and does not wait.
+// What an answer means. Pure: it gets the answer, and does not wait.
 //
-//     200 stored, if the answer says up to where   409 go on from there   413 half as much   422 without these lines
+//     200 stored, if the answer says up to where   409 continue from there   413 half as much   422 without these lines
 //     408 425 429 5xx, or no answer: later         everything else: stop, since asking again would answer the same
 
 package import StallHTTP
@@ -52,7 +52,7 @@ package enum PositionStep: Hashable, Sendable {
 package enum PushStep: Hashable, Sendable {
     /// The batch is committed.
     case stored(added: Int, changed: Int)
-    /// Something is missing at the other side: go on from here.
+    /// Something is missing at the other side: continue from here.
     case resume(through: Int64)
     /// The batch is too large.
     case halve

@@ -7,7 +7,7 @@ internal import Foundation
 package import StallHTTP
 package import StallModel
 
-/// A stall, as far as a log record tells it.
+/// A stall, as far as a log record holds it.
 package struct StallRecord: Hashable, Sendable {
     package var report: StallReport
     package var title: String
@@ -176,7 +176,7 @@ package enum StallRecords {
 ///
 /// **Source:** OTLP specification 1.6, "OTLP/HTTP response": only 429, 502, 503 and 504 are to be tried again.
 package enum RecordStep: Hashable, Sendable {
-    /// Taken, but for so many.
+    /// Taken, but for the number that was refused.
     case taken(refused: Int, reason: String)
     case halve
     case wait(reason: String, seconds: Int?)

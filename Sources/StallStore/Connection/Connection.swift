@@ -39,7 +39,7 @@ package final class Connection {
     ///   - path: What errors are to name.
     ///   - wait: How long a statement waits for other processes' transactions. It is set before anything else: two processes
     ///     that create one store at the same time fail on the journal mode otherwise.
-    ///   - prepare: Told the connection before its first statement, with which SQLite reads the schema.
+    ///   - prepare: Gets the connection before its first statement, with which SQLite reads the schema.
     package init(
         to file: String, as path: String, _ access: Access, wait: Duration = .zero,
         prepare: (OpaquePointer) -> Void = { _ in }

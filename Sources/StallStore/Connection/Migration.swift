@@ -13,7 +13,7 @@ package struct Migration: Sendable {
     fileprivate init(_ embedded: StallMigration) {
         name = String(cString: embedded.name)
         // No file has the number 6, and `user_version` counted files up to 0009: 6, 7 and 8 mean 0007, 0008 and 0009
-        // for ever. From 0010 on it is the file's number.
+        // forever. From 0010 on it is the file's number.
         let number = Int(name.prefix(4))!
         version = 7...9 ~= number ? number - 1 : number
         sql = String(cString: embedded.sql)

@@ -191,7 +191,7 @@ package protocol SQLValue {
     func combine(into checksum: inout RowChecksum)
 }
 
-/// Tells SQLite to copy the bytes before the call returns (SQLITE_TRANSIENT, a cast in C).
+/// Makes SQLite copy the bytes before the call returns (SQLITE_TRANSIENT, a cast in C).
 private var copied: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
 
 extension Int64: SQLValue {

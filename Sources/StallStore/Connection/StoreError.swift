@@ -45,7 +45,7 @@ package enum StoreError: Error, Hashable, Sendable {
     case notReady(path: String)
     /// Reading it was ended because the job is to stop.
     case interrupted(path: String)
-    /// Two different stores claim to be the same one, so that their reports cannot be told apart.
+    /// Two different stores claim to be the same one, so that their reports cannot be distinguished.
     case sharedIdentity(path: String)
     /// No report's id begins like this.
     case unknownReport(prefix: String)

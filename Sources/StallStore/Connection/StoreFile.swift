@@ -40,7 +40,7 @@ package struct StoreFile {
             _ = try connection.prepare("pragma user_version").number()
             try CellSizes.expectSmall(handle, path: path)
         }
-        // Before the first table of a new one; a store that is there takes it up when it is written anew, by `prune`.
+        // Before the first table of a new one; a store that is there takes it up when `prune` rebuilds it.
         if role == .central { try connection.execute("pragma auto_vacuum = incremental") }
         try prepare(connection, role: role)
         // Only once the file is known to be ours.
@@ -70,7 +70,7 @@ package struct StoreFile {
 
     /// Whether the path leads elsewhere by now: the file was deleted, moved or replaced.
     ///
-    /// Then what SQLite would tidy up at the end, by name, belongs to whatever is there now. So the connection is told
+    /// Then what SQLite would tidy up at the end, by name, belongs to whatever is there now. So the connection is configured
     /// to leave the log's file alone.
     func wasMoved() -> Bool {
         var isMoved: CInt = 0

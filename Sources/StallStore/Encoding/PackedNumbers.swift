@@ -43,7 +43,7 @@ extension Slice<UnsafeRawBufferPointer> {
         popBytes().map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// Takes a length and so many bytes off the front; nil when the bytes end inside them.
+    /// Takes a length and that many bytes off the front; nil when the bytes end inside them.
     package mutating func popBytes() -> Self? {
         guard let length = popLEB128(), length <= UInt64(count) else { return nil }
         defer { self = dropFirst(Int(length)) }

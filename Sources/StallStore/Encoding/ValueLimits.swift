@@ -40,7 +40,7 @@ package enum ValueLimits {
 }
 
 extension String {
-    /// The longest beginning of at most so many bytes; characters stay whole.
+    /// The longest beginning of at most that many bytes; characters stay whole.
     package func clipped(toBytes limit: Int) -> String {
         guard utf8.count > limit else { return self }
         var end = utf8.index(utf8.startIndex, offsetBy: limit)

@@ -1,4 +1,4 @@
-// Reports that were still open when last heard of: their process may have died in the stall, or after its end.
+// Reports that were still open when last written: their process may have died in the stall, or after its end.
 
 package import StallModel
 

@@ -5,7 +5,7 @@ internal import CLinux
 internal import Glibc
 package import StallModel
 
-/// What became of a stall that was open when its process was last heard of.
+/// What became of a stall that was open when its process last wrote.
 package struct OpenStallEnd: Equatable {
     package var state: StallState
     package var ending: StallEnding
@@ -113,7 +113,7 @@ package struct ProcessRecord {
             }
             return Int64(end - slot.began_ns)
         }
-        // A crash reporter stops the other threads and lets them go on for a moment before the process ends.
+        // A crash reporter stops the other threads and lets them run for a moment before the process ends.
         let isAfterCrash = processEnding == .crash && slot.ended_ns > page.ending_ns
         if slot.ended_ns != 0, !isAfterCrash, let length = length(until: slot.ended_ns) {
             return OpenStallEnd(state: .ended, ending: .recovered, duration_ns: length)

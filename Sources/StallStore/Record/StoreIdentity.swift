@@ -1,6 +1,6 @@
 // Under which source an agent writes. Its store may have been copied: with the image of a machine, into a container,
 // back from a backup. Two agents that write copies of one store give a number to different reports; so a store notices
-// that it is elsewhere, and goes on under another source.
+// that it is elsewhere, and continues under another source.
 
 internal import Glibc
 internal import StallModel
@@ -39,7 +39,7 @@ struct StoreIdentity {
     init(_ connection: Connection) throws {
         find = try connection.prepare(
             "select id, machine, boot_id, device, inode, revision from source order by id desc")
-        // Numbers go on where the last source was: names of places are numbered across all of them.
+        // Numbers continue where the last source was: names of places are numbered across all of them.
         add = try connection.prepare(
             """
             insert into source (store, revision, machine, boot_id, device, inode)

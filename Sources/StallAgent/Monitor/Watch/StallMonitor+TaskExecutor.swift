@@ -54,7 +54,7 @@ public final class StallTaskExecutor: TaskExecutor, WorkerGroup, @unchecked Send
     init(threads count: Int = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))) {
         workers = (0..<count).compactMap { _ in stall_worker_create() }
         for (number, worker) in workers.enumerated() { start(number, worker) }
-        // Only a task can tell where threads store their task.
+        // Only a task can find out where threads store their task.
         Task.detached { stall_jobs_learn_task() }
     }
 

@@ -45,7 +45,7 @@ enum BinomialBound {
         return beta(hits, trials - hits + 1, upTo: chance)
     }
 
-    /// The odds at which so many of `trials` hits or more have the probability `tail`: Clopper and Pearson's bound.
+    /// The odds at which `hits` or more of `trials` have the probability `tail`: Clopper and Pearson's bound.
     static func lowestOdds(_ hits: Double, of trials: Double, tail: Double) -> Double {
         guard hits > 1e-9 else { return 0 }
         return bisect { odds in

@@ -55,7 +55,7 @@ package enum GroupChange: String, CaseIterable, Hashable, Sendable {
 }
 
 /// The ratio of the time lost per watched hour, with its 95% confidence interval; without bounds, 0 and infinite, if
-/// hosts or runs are too few to tell.
+/// hosts or runs are too few for them.
 package struct RateRatio: Hashable, Sendable {
     /// Infinite for a new group, 0 for a gone one, NaN if neither side has a stall that counts.
     package var value: Double

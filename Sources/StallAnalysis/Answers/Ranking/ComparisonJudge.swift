@@ -26,7 +26,7 @@ struct ComparisonJudge {
         var first, second: StallTotals
         /// The second side's share of the time lost.
         var share: Double
-        /// How many stalls of equal length would vary as much; of a group of one side, at most so many units of equal
+        /// How many stalls of equal length would vary as much; of a group of one side, at most the number of units of equal
         /// time.
         var count: Double
     }
@@ -41,7 +41,7 @@ struct ComparisonJudge {
     /// The share of placements that counts as rare on one side. With 2.5 % on either side, the worst of many cases would
     /// hold the truth in less than 95 of 100.
     static let tail = 0.018
-    /// So many groups are judged, those in which the most time was lost. Which these are does not depend on where the
+    /// The number of groups that are judged, those in which the most time was lost. Which these are does not depend on where the
     /// placements put it, so that choosing them is no choice of extremes.
     static let groupLimit = 200
     /// Why others are not.
@@ -125,7 +125,7 @@ struct ComparisonJudge {
         return (sums.first / Double(counts.first), sums.second / Double(counts.second))
     }
 
-    /// - Returns: Nil with the reason if nothing can be told.
+    /// - Returns: Nil with the reason if there can be no judgement.
     static func make(
         _ first: ComparedRuns, _ second: ComparedRuns, _ groups: [JudgedGroup],
         rest: JudgedGroup, isWatched: Bool, exposure: Double
@@ -209,8 +209,8 @@ struct ComparisonJudge {
     /// Whether few stalls explain the difference if each came on either side by its watched time and the ratio.
     ///
     /// Where the sides were watched for about as long as each other, a placement is as likely as the actual one if the
-    /// ratio is 1, and the placements tell all. Otherwise the sides have different numbers of stalls, and of few long
-    /// ones the placements tell too much.
+    /// ratio is 1, and the placements suffice. Otherwise the sides have different numbers of stalls, and of few long
+    /// ones the placements show too much.
     private func isLuck(_ group: Judged, ratio: Double, isMore: Bool) -> Bool {
         guard !placements.isEven || (isMore ? ratio > 1 : ratio < 1) else { return false }
         let chance = ratio * odds / (1 + ratio * odds)

@@ -9,7 +9,7 @@ struct InclusiveRanking {
     private let table: StallTable
     private let order: RankingOrder
     private let limit: Int
-    /// So many durations of a function are held for exact quantiles; of more a histogram is.
+    /// The number of durations of a function that are held for exact quantiles; of more a histogram is.
     private let exactLimit: Int
 
     /// The functions' titles, by their numbers.

@@ -1,4 +1,4 @@
-// The stalls of a ranking's groups by process run. Roll-ups do not tell runs apart: the store tells of its reports by
+// The stalls of a ranking's groups by process run. Roll-ups do not have runs: the store gives its reports by
 // run and stored group, and these groups lead to the ranking's.
 
 internal import StallModel

@@ -51,7 +51,7 @@ extension RankingQuestion {
     }
 
     /// The ranking by all functions on the stacks of a large central store; nil for others, and for an order that only
-    /// all durations of all functions tell.
+    /// all durations of all functions give.
     private func fromTable(by order: RankingOrder, limit: Int) throws -> Ranking? {
         guard order != .p95, try store.rulesHash() != nil else { return nil }
         let expected = try store.dailyTotals(filter)?.count

@@ -82,7 +82,7 @@ extension TrendQuestion {
             buckets: ranking.buckets, parts: parts, totals: totals, isOfUTC: isOfUTC)
     }
 
-    /// The trend of all groups, where days of roll-ups tell it; nil if reports do.
+    /// The trend of all groups, where days of roll-ups have it; nil if reports do.
     private func allByDay() throws -> StallTrend? {
         guard unit != .hour, let daily = try ranking.store.dailyTotals(ranking.filter),
             let first = daily.first, let last = daily.last

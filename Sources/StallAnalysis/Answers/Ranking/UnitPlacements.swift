@@ -24,7 +24,7 @@ struct UnitPlacements {
 
     /// Apart from the actual one.
     static let count = 999
-    /// Fewer placements than these cannot tell: the most extreme of them are not rare.
+    /// Fewer placements than these prove nothing: the most extreme of them are not rare.
     private static let leastPlacements = 50.0
     /// The most units that a side has of hosts on both sides, and of others; more are put together.
     static let limit = 1_000
@@ -71,7 +71,7 @@ struct UnitPlacements {
         numbers[SideRun(run: run, isSecond: isSecond)]
     }
 
-    /// - Returns: Nil if the units are too few to tell anything; `reason` then says how few.
+    /// - Returns: Nil if the units are too few for a judgement; `reason` then says how few.
     static func make(
         _ first: [ComparedRun], _ second: [ComparedRun], areWatched: Bool
     ) -> (placements: UnitPlacements?, reason: String?) {

@@ -12,7 +12,7 @@ struct ReportConditions {
     private var parts: [ClickHouseQuery] = []
 
     /// - Parameters:
-    ///   - hasHost: Whether the rows tell the host; the filter's hosts are left out otherwise.
+    ///   - hasHost: Whether the rows have the host; the filter's hosts are left out otherwise.
     ///   - hasTime: Likewise for when each began.
     init(_ filter: ReportFilter, hasHost: Bool = true, hasTime: Bool = true) {
         if !filter.apps.isEmpty { keyParts.append("app in \(list: filter.apps)") }
@@ -44,7 +44,7 @@ struct ReportConditions {
         parts.append(orNone ? "(signature = 0 or \(isOfGroup))" : isOfGroup)
     }
 
-    /// Reports of these ids; their bounds tell which parts of the table they may be in.
+    /// Reports of these ids; their bounds limit the parts of the table they may be in.
     mutating func add(ofIDs ids: Set<UniqueID>) {
         let sorted = ids.sorted { $0.words < $1.words }
         guard let first = sorted.first, let last = sorted.last else { return parts.append("0") }

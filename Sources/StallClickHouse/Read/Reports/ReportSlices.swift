@@ -19,12 +19,12 @@ struct ReportSlices {
     let server: ClickHouseServer
     let conditions: ReportConditions
     let order: Order
-    /// So many reports at most, unless more of one app began within ten seconds.
+    /// The most reports of a slice, unless more of one app began within ten seconds.
     let size: Int
 
     /// Calls `body` with the conditions of each part. What is written meanwhile may be in a part or not.
     ///
-    /// - Parameter body: Returns whether to go on.
+    /// - Parameter body: Returns whether to continue.
     func forEach(_ body: (ReportConditions) throws -> Bool) throws {
         var open: Span?
         func close() throws -> Bool {

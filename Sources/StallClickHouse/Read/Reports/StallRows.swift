@@ -14,7 +14,7 @@ struct StallRows {
     /// Those of the current row's stacks.
     private var numbers: [Int64] = []
 
-    /// A part of so many is some ten megabytes.
+    /// The rows of a part, some ten megabytes.
     static let sliceSize = 250_000
 
     init(_ server: ClickHouseServer, _ reports: ReportExcerpt) {
