@@ -81,7 +81,7 @@ package struct DiffRow: Encodable {
         comparedTotalMsB = compared.second.total.milliseconds
         func finite(_ value: Double) -> Double? { value.isFinite ? value : nil }
         self.ratio = finite(ratio.value)
-        // No bound is what it is if nothing can be told.
+        // Without a judgement no bound is what it is.
         ratioLow = cannotTell == nil ? finite(ratio.low) : nil
         ratioHigh = finite(ratio.high)
         significant = isSignificant

@@ -1,4 +1,3 @@
-import Glibc
 import StallModel
 import StallQuery
 import TestSupport
@@ -150,9 +149,10 @@ import Testing
         for seed in 1...40 as ClosedRange<UInt64> {
             var random = SeededGenerator(seed: seed)
             func side(_ letter: String, _ hosts: Int) -> ComparedSide {
-                let stalls = (0..<hosts).map { _ in
-                    // From none to sixty.
-                    Array(repeating: 500, count: Int(60 * pow(.random(in: 0..<1, using: &random), 3)))
+                let stalls = (0..<hosts).map { _ -> [Int] in
+                    // From none to sixty, of most hosts few.
+                    let part = Double.random(in: 0..<1, using: &random)
+                    return Array(repeating: 500, count: Int(60 * part * part * part))
                 }
                 return self.side(
                     onHosts: ["a": stalls], hosts: hosts, letter: letter, hours: Double(hosts))
@@ -166,11 +166,11 @@ import Testing
     /// Their names are evenly spaced among those of the others.
     @Test func `canaries are noticed whatever their names`() {
         let names = (0..<320).map { "host-\($0 + 1000)" }
-        func side(_ isCanary: Bool) -> ComparedSide {
+        func half(_ isCanary: Bool) -> ComparedSide {
             let own = names.indices.filter { ($0 % 16 == 0) == isCanary }
+            let stalls = own.map { Array(repeating: 500, count: (isCanary ? 16 : 4) + $0 % 3) }
             var side = side(
-                onHosts: ["a": own.map { Array(repeating: 500, count: (isCanary ? 16 : 4) + $0 % 3) }],
-                hosts: own.count, letter: isCanary ? "B" : "A", hours: Double(own.count))
+                onHosts: ["a": stalls], hosts: own.count, letter: isCanary ? "B" : "A", hours: Double(own.count))
             guard case .known(let runs) = side.runs else { return side }
             side.runs = .known(
                 zip(own, runs).map { number, run in
@@ -178,7 +178,7 @@ import Testing
                 })
             return side
         }
-        let found = Comparison(side(false), side(true))
+        let found = Comparison(half(false), half(true))
         #expect(found.cannotTell == nil && found.exceeds(2))
     }
 
