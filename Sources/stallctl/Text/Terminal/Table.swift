@@ -118,7 +118,9 @@ struct Table {
         let widths = widths(on: terminal)
         return titledRows.flatMap { row in
             var row = row
-            let below = takeAddition(of: &row[flexibleColumn], width: widths[flexibleColumn])
+            let below =
+                row.isEmpty
+                ? nil : takeAddition(of: &row[flexibleColumn], width: widths[flexibleColumn])
             let line = row.indices.map { column in
                 let width = isText(column) ? widths[column] : nil
                 let (text, used) = row[column].fitted(to: width, on: terminal)
