@@ -37,7 +37,7 @@ import Testing
         let object = try JSONSerialization.jsonObject(
             with: Data(Self.text("packaging/grafana/stallwatch.json").utf8))
         let panels = try #require((object as? [String: Any])?["panels"] as? [[String: Any]])
-        for panel in panels {
+        for panel in panels where panel["type"] as? String != "row" {
             let targets = panel["targets"] as? [[String: Any]] ?? []
             #expect(!targets.isEmpty && targets.allSatisfy { $0["expr"] is String })
         }
