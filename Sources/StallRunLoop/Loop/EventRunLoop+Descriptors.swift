@@ -32,7 +32,7 @@ extension EventRunLoop {
     /// What each of its sets watches.
     var ownDescriptors: Poller.Own {
         Poller.Own(
-            wake: wake.descriptor, 
+            wake: wake.descriptor,
             timer: needsTimerDescriptor || timerDescriptor >= 0 ? timerDescriptor : nil,
             thread: descriptorOwner)
     }

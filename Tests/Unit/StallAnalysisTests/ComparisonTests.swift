@@ -131,7 +131,9 @@ import Testing
             -> ComparedSide
         {
             self.side(
-                onHosts: ["a": Array(repeating: Array(repeating: 500, count: stalls), count: hosts)],
+                onHosts: [
+                    "a": Array(repeating: Array(repeating: 500, count: stalls), count: hosts)
+                ],
                 hosts: hosts, letter: letter, hours: hours)
         }
         let once = Comparison(side("A", 10, 1), side("B", 11, 1))
@@ -170,7 +172,8 @@ import Testing
             let own = names.indices.filter { ($0 % 16 == 0) == isCanary }
             let stalls = own.map { Array(repeating: 500, count: (isCanary ? 16 : 4) + $0 % 3) }
             var side = side(
-                onHosts: ["a": stalls], hosts: own.count, letter: isCanary ? "B" : "A", hours: Double(own.count))
+                onHosts: ["a": stalls], hosts: own.count, letter: isCanary ? "B" : "A",
+                hours: Double(own.count))
             guard case .known(let runs) = side.runs else { return side }
             side.runs = .known(
                 zip(own, runs).map { number, run in

@@ -10,25 +10,26 @@ import Testing
 @Suite struct ServerModuleTests {
     static let packages = [
         "apple/swift-nio": """
-            NIO NIOCore NIOPosix NIOEmbedded NIOConcurrencyHelpers NIOFoundationCompat NIOHTTP1 NIOTLS NIOWebSocket NIOFS
-            NIOFoundationEssentialsCompat NIOFSFoundationCompat NIOFileSystem NIOTestUtils _NIOBase64 _NIOConcurrency
-            _NIODataStructures _NIOFileSystem _NIOFileSystemFoundationCompat
-            """,
+        NIO NIOCore NIOPosix NIOEmbedded NIOConcurrencyHelpers NIOFoundationCompat NIOHTTP1 NIOTLS NIOWebSocket NIOFS
+        NIOFoundationEssentialsCompat NIOFSFoundationCompat NIOFileSystem NIOTestUtils _NIOBase64 _NIOConcurrency
+        _NIODataStructures _NIOFileSystem _NIOFileSystemFoundationCompat
+        """,
         "apple/swift-nio-extras": """
-            NIOCertificateHelpers NIOCertificateReloading NIOExtras NIOHTTPCompression NIOHTTPResponsiveness NIOHTTPTypes
-            NIOHTTPTypesHTTP1 NIOHTTPTypesHTTP2 NIONFS3 NIOResumableUpload NIOSOCKS
-            """,
+        NIOCertificateHelpers NIOCertificateReloading NIOExtras NIOHTTPCompression NIOHTTPResponsiveness NIOHTTPTypes
+        NIOHTTPTypesHTTP1 NIOHTTPTypesHTTP2 NIONFS3 NIOResumableUpload NIOSOCKS
+        """,
         "apple/swift-nio-http2": "NIOHPACK NIOHTTP2", "apple/swift-nio-ssl": "NIOSSL",
-        "apple/swift-nio-ssh": "NIOSSH", "apple/swift-nio-transport-services": "NIOTransportServices",
+        "apple/swift-nio-ssh": "NIOSSH",
+        "apple/swift-nio-transport-services": "NIOTransportServices",
         "apple/swift-log": "Logging InMemoryLogging",
         "apple/swift-metrics": "Metrics CoreMetrics MetricsTestKit",
         "apple/swift-distributed-tracing":
             "Tracing Instrumentation InMemoryTracing ServiceContextModule",
         "apple/swift-collections": """
-            Collections BasicContainers ContainersPreview BitCollections DequeModule HashTreeCollections HeapModule
-            OrderedCollections
-            InternalCollectionsUtilities RopeModule SortedCollections TrailingElementsModule
-            """,
+        Collections BasicContainers ContainersPreview BitCollections DequeModule HashTreeCollections HeapModule
+        OrderedCollections
+        InternalCollectionsUtilities RopeModule SortedCollections TrailingElementsModule
+        """,
         "apple/swift-async-algorithms": "AsyncAlgorithms AsyncStreaming",
         "apple/swift-atomics": "Atomics", "apple/swift-algorithms": "Algorithms",
         "apple/swift-crypto": "Crypto CryptoExtras _CryptoExtras CryptoBoringWrapper",
@@ -54,14 +55,14 @@ import Testing
         "grpc/grpc-swift-2": "GRPCCore GRPCCodeGen GRPCInProcessTransport",
         "grpc/grpc-swift-protobuf": "GRPCProtobuf",
         "grpc/grpc-swift-nio-transport": """
-            GRPCNIOTransportCore GRPCNIOTransportHTTP2 GRPCNIOTransportHTTP2Posix
-            GRPCNIOTransportHTTP2TransportServices
-            """,
+        GRPCNIOTransportCore GRPCNIOTransportHTTP2 GRPCNIOTransportHTTP2Posix
+        GRPCNIOTransportHTTP2TransportServices
+        """,
         "grpc/grpc-swift-extras":
             "GRPCHealthService GRPCOTelTracingInterceptors GRPCReflectionService GRPCServiceLifecycle",
         "hummingbird-project/hummingbird": """
-            Hummingbird HummingbirdCore HummingbirdHTTP2 HummingbirdRouter HummingbirdTLS HummingbirdTesting
-            """,
+        Hummingbird HummingbirdCore HummingbirdHTTP2 HummingbirdRouter HummingbirdTLS HummingbirdTesting
+        """,
         "hummingbird-project/hummingbird-auth":
             "HummingbirdAuth HummingbirdBasicAuth HummingbirdBcrypt HummingbirdOTP HummingbirdAuthTesting",
         "hummingbird-project/hummingbird-websocket":
@@ -77,8 +78,8 @@ import Testing
         "vapor/vapor": "Vapor VaporMacros VaporTesting XCTVapor", "vapor/fluent": "Fluent",
         "vapor/fluent-kit": "FluentKit FluentSQL FluentBenchmark XCTFluent",
         "vapor/fluent-drivers": """
-            FluentPostgresDriver FluentMySQLDriver FluentSQLiteDriver FluentMongoDriver
-            """,
+        FluentPostgresDriver FluentMySQLDriver FluentSQLiteDriver FluentMongoDriver
+        """,
         "vapor/sql-kit": "SQLKit SQLKitBenchmark", "vapor/postgres-kit": "PostgresKit",
         "vapor/postgres-nio":
             "PostgresNIO ConnectionPoolModule _ConnectionPoolModule _ConnectionPoolTestUtils",
@@ -93,9 +94,9 @@ import Testing
             "MongoKitten MongoKittenCore MongoClient MongoCore Meow _MongoKittenCrypto BSON",
         "soto-project/soto":
             """
-            SotoCore SotoXML SotoSignerV4 SotoSignerCloudFront SotoTestUtils SotoS3 SotoDynamoDB SotoSQS SotoSTS
-            _SotoS3Generated _SotoDynamoDBGenerated _SotoSTSGenerated _SotoCognitoIdentityGenerated INIParser
-            """,
+        SotoCore SotoXML SotoSignerV4 SotoSignerCloudFront SotoTestUtils SotoS3 SotoDynamoDB SotoSQS SotoSTS
+        _SotoS3Generated _SotoDynamoDBGenerated _SotoSTSGenerated _SotoCognitoIdentityGenerated INIParser
+        """,
         "awslabs/swift-aws-lambda-runtime":
             "AWSLambdaRuntime AWSLambdaRuntimeCore AWSLambdaEvents AWSLambdaTesting",
         "groue/GRDB.swift": "GRDB", "stephencelis/SQLite.swift": "SQLite",

@@ -51,7 +51,9 @@ import Testing
     }
 
     /// Goal: /metrics needs no token, but names no machine without one.
-    @Test func `the last push of each app and machine is told to who may read of all apps`() async throws {
+    @Test func `the last push of each app and machine is told to who may read of all apps`()
+        async throws
+    {
         let name = "stall_collector_last_push_timestamp_seconds"
         let made = CollectorToken.make(.read, apps: ["*"])
         try TokenFile.change(fixture.tokenPath) { $0.tokens.append(made.token) }

@@ -117,7 +117,8 @@ struct MadeUpFleet {
             name,
             image: isOfSystem
                 ? SampleReports.libc
-                : hasTies ? pick([SampleReports.photos, "/opt/photos/plugin.so"]) : SampleReports.photos,
+                : hasTies
+                    ? pick([SampleReports.photos, "/opt/photos/plugin.so"]) : SampleReports.photos,
             offset: name.utf8.reduce(0x1000) { $0 * 31 % 0xffff + UInt64($1) },
             kind: isInnermost ? .interrupted : .returnAddress)
     }

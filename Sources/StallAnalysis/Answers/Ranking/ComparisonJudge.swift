@@ -147,7 +147,8 @@ struct ComparisonJudge {
             return (nil, "\(placements.kind.rawValue)s without a stall are not known")
         }
         return (
-            ComparisonJudge(placements, groups, rest: rest, isWatched: isWatched, odds: exposure), nil
+            ComparisonJudge(placements, groups, rest: rest, isWatched: isWatched, odds: exposure),
+            nil
         )
     }
 

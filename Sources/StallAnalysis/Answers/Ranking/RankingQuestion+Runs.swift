@@ -59,7 +59,9 @@ extension RankingQuestion {
                 case .signature, .family, .function, .inclusive: stored.places[stall.signature]
                 }
             if let place { sums.add(stall, place: place) }
-            if !stored.cut.isEmpty { stored.totals[stall.signature, default: .zero] += stall.duration }
+            if !stored.cut.isEmpty {
+                stored.totals[stall.signature, default: .zero] += stall.duration
+            }
         }
         guard isKnown else {
             ranking.runs = .unknown(reason: "the store does not add up stalls by host")

@@ -207,7 +207,9 @@ struct UnitPlacements {
     }
 
     /// How many are put together so that no more than `limit` are left.
-    private static func size(for count: Int, limit: Int) -> Int { max(1, (count + limit - 1) / limit) }
+    private static func size(for count: Int, limit: Int) -> Int {
+        max(1, (count + limit - 1) / limit)
+    }
 
     private static func partCount(of count: Int, size: Int) -> Int {
         max(1, Int((Double(count) / Double(size)).rounded()))

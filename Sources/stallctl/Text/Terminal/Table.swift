@@ -134,7 +134,9 @@ struct Table {
             let start = widths.prefix(flexibleColumn).reduce(0) { $0 + $1 + Self.gap.count }
             let text = below.truncatedInMiddle(to: max(Self.least, available - Self.gap.count))
             let indentation = max(Self.gap.count, min(start, available - text.displayWidth))
-            return [line, String(repeating: " ", count: indentation) + terminal.paint(text, .faint)]
+            return [
+                line, String(repeating: " ", count: indentation) + terminal.paint(text, .faint),
+            ]
         }
     }
 

@@ -120,7 +120,8 @@ struct DiffView {
         let basis = "Compared by \(units.word): \(units.first) in A, \(units.second) in B."
         let left = comparison.groups.filter { $0.cannotTell != nil }
         guard let reason = left.first?.cannotTell else { return basis }
-        return basis + " \(counted(left.count, "group")) \(left.count == 1 ? "is" : "are") not judged: \(reason)."
+        return basis
+            + " \(counted(left.count, "group")) \(left.count == 1 ? "is" : "are") not judged: \(reason)."
     }
 
     private var table: Table {

@@ -63,7 +63,8 @@ import Testing
         }
     }
 
-    @Test func `the agent's threads let a crash reporter suspend them only while it works`() throws {
+    @Test func `the agent's threads let a crash reporter suspend them only while it works`() throws
+    {
         try withTemporaryDirectory { directory in
             let store = directory.appending(path: "stalls.sqlite").path
             let run = try BuiltProgram(

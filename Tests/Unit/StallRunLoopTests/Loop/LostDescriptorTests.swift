@@ -19,7 +19,8 @@ import Testing
                 var ends: [CInt] = [0, 0]
                 pipe(&ends)
                 // With a descriptor it has to ask the kernel in each iteration.
-                _ = try? loop.add(DescriptorSource(descriptor: ends[0]) { _, _ in }, toMode: .default)
+                _ = try? loop.add(
+                    DescriptorSource(descriptor: ends[0]) { _, _ in }, toMode: .default)
                 loop.run(for: .milliseconds(1))
                 let set = loop.defaultItems.poller!.epoll
                 nonisolated(unsafe) var (left, theirs) = (1_000, CInt(-1))

@@ -74,7 +74,9 @@ import Testing
                 loop.run()
                 let taken = openDescriptors("timerfd") - before
                 // The old way took it when the loop was made.
-                guard taken == 0, (loop.timerDescriptor >= 0) != loop.waitsPrecisely else { return 1 }
+                guard taken == 0, (loop.timerDescriptor >= 0) != loop.waitsPrecisely else {
+                    return 1
+                }
                 guard (try? loop.fileDescriptor()) != nil else { return 2 }
                 return loop.timerDescriptor >= 0 ? 0 : 3
             }
@@ -148,7 +150,8 @@ import Testing
                 let loop = EventRunLoop.current
                 nonisolated(unsafe) var (calls, rounds) = (0, 0)
                 loop.add(
-                    LoopObserver(activities: .beforeWaiting) { _, _ in rounds += 1 }, toMode: .default)
+                    LoopObserver(activities: .beforeWaiting) { _, _ in rounds += 1 },
+                    toMode: .default)
                 for delay in [20, 2_000, 20_000] {
                     loop.perform(after: .microseconds(delay)) { calls += 1 }
                 }
@@ -228,7 +231,9 @@ private typealias Prctl = @convention(c) (CInt, UInt, UInt, UInt, UInt) -> CInt
 private let setting = unsafeBitCast(
     dlsym(UnsafeMutableRawPointer(bitPattern: 0), "prctl"), to: Prctl.self)
 
-private func setTimerSlack(_ nanoseconds: UInt) { _ = setting(PR_SET_TIMERSLACK, nanoseconds, 0, 0, 0) }
+private func setTimerSlack(_ nanoseconds: UInt) {
+    _ = setting(PR_SET_TIMERSLACK, nanoseconds, 0, 0, 0)
+}
 
 /// Makes epoll_pwait2 fail in the calling thread, and in those that it starts. False where there are no filters.
 private func refuseWaits(_ error: CInt) -> Bool {

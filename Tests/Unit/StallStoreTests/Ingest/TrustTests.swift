@@ -402,7 +402,8 @@ import TestSupport
         try store.close()
         let raw = try RawDatabase(directory("a.sqlite"))
         // An agent does not write it.
-        #expect(try raw.number("select watched_ns / 86400000000000 from exposure") == min(days, 400))
+        #expect(
+            try raw.number("select watched_ns / 86400000000000 from exposure") == min(days, 400))
         try raw.query("update exposure set watched_ns = 86400000000000 * \(days)")
         let ingest = try Ingest(into: directory("central.sqlite"))
         #expect(try ingest.run([directory("a.sqlite")]).skippedCount == (isTaken ? 0 : 1))

@@ -159,7 +159,8 @@ import Testing
         #expect(try groups(of: ["slow.sqlite", "fast.sqlite"]) == group)
     }
 
-    @Test func `names that are not complete yet are imported, and asked for until they are`() throws {
+    @Test func `names that are not complete yet are imported, and asked for until they are`() throws
+    {
         try writeTwins(files: ["slow.sqlite"])
         let group = try groups(of: ["slow.sqlite"])
         #expect(group.count == 1 && group[0].contains("Timeline.tick"))

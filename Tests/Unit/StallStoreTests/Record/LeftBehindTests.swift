@@ -191,7 +191,9 @@ import TestSupport
         try AgentStore(path: directory("false.sqlite"), run: stranger.run).close()
         try RawDatabase(directory("false.sqlite")).query(
             "update source set store = (select x'\(try identity(of: "agent.sqlite"))')")
-        let page = try leave([slot(millisecondsAgo: 61_000, seen: 500, ended: 1000, report: report.id)])
+        let page = try leave([
+            slot(millisecondsAgo: 61_000, seen: 500, ended: 1000, report: report.id)
+        ])
         defer { try? FileManager.default.removeItem(at: page) }
         switch other {
         case "its own": break

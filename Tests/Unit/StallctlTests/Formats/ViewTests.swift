@@ -160,7 +160,8 @@ import Testing
         let old = UnixTime(microseconds: now.microseconds - 31 * 86_400_000_000)
         let gone = WatchedHost(host: "gone", app: "a", last: old)
         let hosts = status.watchedHosts + [ahead, gone]
-        #expect(WatchedHost.recent(hosts, at: now).map(\.host) == ["ahead", "web-1", "web-2", "web-2"])
+        #expect(
+            WatchedHost.recent(hosts, at: now).map(\.host) == ["ahead", "web-1", "web-2", "web-2"])
     }
 
     /// Two stretches of one loop, and what limits have held back.
@@ -192,7 +193,8 @@ import Testing
         let json =
             try JSONLines.line(row) + JSONLines.line(top(on: .plain).ranking.rows[0])
             + JSONLines.line(listing(hosts: ["web-2"]).rows[0])
-            + JSONLines.line(StatusRow(
+            + JSONLines.line(
+                StatusRow(
                     StatusAnswer(status: status, exposure: exposure), at: afterStatus))
         try expectSnapshot(json, "json")
     }

@@ -74,7 +74,8 @@ import Testing
             let store = try stores(paths)[number]
             // The store has its groups by other rules: every report is read, after its rules were.
             var question = RankingQuestion(
-                store: store, rules: try GroupingRules("skip function noFunctionHasThisName", file: "test"))
+                store: store,
+                rules: try GroupingRules("skip function noFunctionHasThisName", file: "test"))
             question.exactLimit = 0
             var isPruned = false
             question.noteOtherRules = {

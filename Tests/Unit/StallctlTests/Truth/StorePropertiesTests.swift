@@ -47,9 +47,13 @@ import Testing
         sourceLocation: SourceLocation = #_sourceLocation
     ) {
         guard found != right else { return }
-        let lines = [found, right].map { $0.split(separator: "\n", omittingEmptySubsequences: false) }
+        let lines = [found, right].map {
+            $0.split(separator: "\n", omittingEmptySubsequences: false)
+        }
         let index = zip(lines[0], lines[1]).enumerated().first { $1.0 != $1.1 }?.offset
-        let shown = lines.map { $0.dropFirst(index ?? 0).first.map { String($0.prefix(2000)) } ?? "" }
+        let shown = lines.map {
+            $0.dropFirst(index ?? 0).first.map { String($0.prefix(2000)) } ?? ""
+        }
         Issue.record(
             "\(place): line \(index ?? -1):\n\(shown[0])\ninstead of\n\(shown[1])",
             sourceLocation: sourceLocation)
@@ -123,7 +127,8 @@ import Testing
     private static let commands: [[String]] =
         GroupKey.allCases.map { ["top", "--json", "--limit", "1000", "--group", $0.rawValue] }
         + [
-            ["top", "--csv", "--by", "p95"], ["top", "--csv", "--by", "rate"], ["top", "--limit", "3"],
+            ["top", "--csv", "--by", "p95"], ["top", "--csv", "--by", "rate"],
+            ["top", "--limit", "3"],
             ["list", "--json", "--limit", "1000"], ["list", "--csv", "--sort", "lasted"],
             ["list", "--limit", "5"], ["list", "save()", "--csv"],
             ["tree", "--csv", "--min-share", "0"],
@@ -240,10 +245,12 @@ import Testing
                                 "\(group) \(name)")
                         }
                         for name in ["significant", "cannot_tell", "unit"] {
-                            #expect("\(row[name] ?? "")" == "\(other[name] ?? "")", "\(group) \(name)")
+                            #expect(
+                                "\(row[name] ?? "")" == "\(other[name] ?? "")", "\(group) \(name)")
                         }
                         let change = try #require(row["change"] as? String)
-                        #expect(other["change"] as? String == opposite[change] ?? change, "\(group)")
+                        #expect(
+                            other["change"] as? String == opposite[change] ?? change, "\(group)")
                         if let ratio = row["ratio"] as? Double, ratio > 0 {
                             let inverse = try #require(other["ratio"] as? Double)
                             #expect(abs(ratio * inverse - 1) < 1e-3, "\(group) \(ratio) \(inverse)")
@@ -296,14 +303,16 @@ import Testing
                     #expect(row["count"] as? Int ?? .max <= whole.count)
                     let parts = row["trend_ms"] as? [Double] ?? []
                     let total = try #require(row["total_ms"] as? Double)
-                    #expect(parts.isEmpty || abs(parts.reduce(0, +) - total) < 0.01, "\(key) \(row)")
+                    #expect(
+                        parts.isEmpty || abs(parts.reduce(0, +) - total) < 0.01, "\(key) \(row)")
                 }
                 if key != .inclusive { #expect(Sum(rows) == whole, "\(key)") }
             }
-            let divisions: [(option: String, values: [String])] = [
-                ("--app", ["photos", "mail"]), ("--version", ["1.0", "2.0"]),
-                ("--loop", ["main", "decoder", ""]),
-            ] + (isPruned ? [] : [("--host", ["web-1", "web-2"])])
+            let divisions: [(option: String, values: [String])] =
+                [
+                    ("--app", ["photos", "mail"]), ("--version", ["1.0", "2.0"]),
+                    ("--loop", ["main", "decoder", ""]),
+                ] + (isPruned ? [] : [("--host", ["web-1", "web-2"])])
             for (option, values) in divisions {
                 var sum = Sum()
                 for value in values { sum.add(Sum(try top(["\(option)=\(value)"]))) }
@@ -314,7 +323,9 @@ import Testing
                 parts.add(Sum(try top(["--since", day])))
                 #expect(parts == whole, "\(day)")
             }
-            for words in [["trend"], ["trend", "--by", "day"]] + (isPruned ? [] : [["trend", "--by", "hour"]]) {
+            for words in [["trend"], ["trend", "--by", "day"]]
+                + (isPruned ? [] : [["trend", "--by", "hour"]])
+            {
                 let rows = try objects(words + ["--json", "--store", "c"], in: directory)
                 #expect(Sum(rows) == whole, "\(words)")
             }
