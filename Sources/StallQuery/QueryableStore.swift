@@ -24,7 +24,7 @@ package protocol QueryableStore {
     var role: StoreRole { get }
 
     /// Runs `body`, whose queries of this store all read one snapshot: what one of them names the next one finds,
-    /// whoever prunes meanwhile. A writer's log grows until it returns.
+    /// also beside a prune. A writer's log grows until it returns.
     func consistently<Answer>(_ body: () throws -> Answer) throws -> Answer
 
     /// Totals of the selected stalls, by group.

@@ -144,7 +144,7 @@ bool stall_crash_note_covers(uint64_t progress_ns) {
     }
     const uint64_t began_ns = GET(began_ns), age_ns = now_ns - began_ns;
     const bool suspends = GET(suspends);
-    // What a thread does after it was suspended it does in the moment that the process has left.
+    // A thread that was suspended continues only in the moment that the process has left.
     const bool is_before = suspends || progress_ns <= began_ns + STALL_CRASH_SLACK_NS;
     whereabouts place = look((int32_t)held);
     // Not seen to have left: what suspends other threads returns, and the moment in which it lets them go it computes.

@@ -33,7 +33,7 @@ bool stall_socket_refuse_descriptors(int socket) {
     if (!is_unix(socket)) return true;
     const int no = 0, yes = 1;
     const bool refuses = setsockopt(socket, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof no) == 0;
-    // What was sent before may bring some.
+    // Messages that were sent before may bring some.
     if (refuses && !has_unread(socket)) return true;
     // Else a byte out of band, and what it brings, is dropped by a recv that has not seen it before.
     setsockopt(socket, SOL_SOCKET, SO_OOBINLINE, &yes, sizeof yes);

@@ -16,6 +16,6 @@ ssize_t stall_socket_peek(int socket, void *_Nonnull buffer, size_t capacity, bo
 /// Closes a socket; on a thread of its own if descriptors may be in it. Where no thread can be started, on this one.
 void stall_socket_close(int socket);
 
-/// Starts a thread that nobody waits for. Returns 0 or the errno of pthread_create.
+/// Starts a detached thread. Returns 0 or the errno of pthread_create.
 int stall_thread_start_detached(
     const char *_Nonnull name, void *_Nullable (*_Nonnull body)(void *_Nullable), void *_Nullable context);

@@ -32,7 +32,7 @@ package struct DiffRow: Encodable {
     package var comparedTotalMsB: Double
     /// Whether chance does not explain the difference, as one of all groups.
     package var significant: Bool
-    /// What was resampled, `host` or `run`, and how many of it each side has; null if there is no judgement.
+    /// The unit that was resampled, `host` or `run`, and how many of it each side has; null if there is no judgement.
     @Nullable package var unit: String?
     @Nullable package var unitsA: Int?
     @Nullable package var unitsB: Int?

@@ -2,7 +2,7 @@
 // latest instant at which each may fire, in order to sleep for as long as all of them allow.
 //
 // A timer keeps a slot for as long as it is in the mode. While its handler runs, the slot has no entry in the heaps; the entry
-// of the last one is left where it was until somebody looks: mostly nobody does before it is put back.
+// of the last one is left where it was until the heap is read: mostly it is put back before.
 
 struct TimerHeap: ~Copyable {
     /// By slot. Retained; that of a free slot is gone. Not touched by a removal: in a large heap each buffer touched is

@@ -1,5 +1,6 @@
 import Foundation
 import TestSupport
+import Testing
 
 /// Programs that check ours: they read what we wrote.
 enum Oracle {
@@ -22,6 +23,20 @@ enum Oracle {
                 "STALLCTL": BuiltProgram.directory.appending(path: "stallctl").path,
                 "PATH": ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin",
             ], directory: root)
+    }
+
+    /// Runs the stallctl that was built beside the tests, in UTC.
+    static func stallctl(_ arguments: [String], in directory: URL) throws -> ProgramResult {
+        try run(
+            BuiltProgram.directory.appending(path: "stallctl").path, arguments,
+            environment: ["TZ": "UTC", "HOME": directory.path], directory: directory)
+    }
+
+    /// JSON objects, one per line.
+    static func objects(_ text: String) throws -> [[String: Any]] {
+        try text.split(separator: "\n").map {
+            try #require(try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any])
+        }
     }
 
     /// Runs a program to its end. Files, not pipes: nothing to drain while it runs.

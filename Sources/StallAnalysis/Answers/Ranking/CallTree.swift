@@ -194,7 +194,7 @@ private struct CallTreeBuilder {
     /// the place of one in memory.
     private var known: [ObjectIdentifier: Known] = [:]
 
-    /// What a row says of a function, and its module: the code of one module may be in several images, and is of the app
+    /// The key of a row: the function and its module. The code of one module may be in several images, and is of the app
     /// in one program and not in another.
     private struct Function: Hashable {
         var name: String

@@ -21,7 +21,7 @@ package struct CallTreeNodes: RandomAccessCollection, Sendable {
         /// The module, which tells functions of one name and image apart.
         var owner: String
 
-        /// What is different where the name is not: the order does not depend on which stack came first.
+        /// Orders rows of one name by their facts: the order does not depend on which stack came first.
         var rest: (String, String, String) { (image ?? "", owner, frameClass.rawValue) }
     }
 

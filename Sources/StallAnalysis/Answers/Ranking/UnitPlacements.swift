@@ -174,7 +174,7 @@ struct UnitPlacements {
         let sharedParts = Self.parts(
             shared, size: Self.size(for: shared.count, limit: Self.limit))
         let ownParts = own.map { Self.parts($0, size: size) }
-        // What is on both sides stays apart from what is on one.
+        // Hosts on both sides stay apart from those on one.
         return units.map { unit in
             let part = sharedParts[unit.host]
             return UnitBlock(

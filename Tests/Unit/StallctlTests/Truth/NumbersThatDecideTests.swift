@@ -12,15 +12,11 @@ import Testing
 /// Method: small stores made for one mistake each; the answers of commands and of both ways to rank.
 @Suite struct NumbersThatDecideTests {
     private func stallctl(_ arguments: [String], in directory: URL) throws -> ProgramResult {
-        try Oracle.run(
-            BuiltProgram.directory.appending(path: "stallctl").path, arguments,
-            environment: ["TZ": "UTC", "HOME": directory.path], directory: directory)
+        try Oracle.stallctl(arguments, in: directory)
     }
 
     private func objects(_ text: String) throws -> [[String: Any]] {
-        try text.split(separator: "\n").map {
-            try #require(try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any])
-        }
+        try Oracle.objects(text)
     }
 
     private func ranking(

@@ -13,17 +13,13 @@ import Testing
 /// Method: random fleets with many ties, taken into stores in several ways, and the bytes that commands write of each.
 @Suite struct StorePropertiesTests {
     private func stallctl(_ arguments: [String], in directory: URL) throws -> ProgramResult {
-        try Oracle.run(
-            BuiltProgram.directory.appending(path: "stallctl").path, arguments,
-            environment: ["TZ": "UTC", "HOME": directory.path], directory: directory)
+        try Oracle.stallctl(arguments, in: directory)
     }
 
     private func objects(_ arguments: [String], in directory: URL) throws -> [[String: Any]] {
         let result = try stallctl(arguments, in: directory)
         #expect(result.status == 0, "\(arguments) \(result.errors)")
-        return try result.output.split(separator: "\n").map {
-            try #require(try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any])
-        }
+        return try Oracle.objects(result.output)
     }
 
     private func made(_ name: String, in directory: URL) throws -> URL {
