@@ -12,8 +12,9 @@ struct Readiness: Sendable {
 }
 
 extension Collector {
-    /// The time that the writer may take: a prober wants an answer within five seconds.
-    private static var patience: Double { 4 }
+    /// The time that the writer may take: with the second in which it is not asked again, and a prober's own pause, what
+    /// happened is told within five seconds.
+    private static var patience: Double { 3 }
 
     /// Why a batch would not be committed now; nil if it would be. The writer is asked at most once a second, and one
     /// question at a time.
