@@ -76,7 +76,7 @@ package final class ControlGroup: Sendable {
         return paths
     }
 
-    private static func lines(of path: String) -> [Substring] {
+    static func lines(of path: String) -> [Substring] {
         let file = stall_descriptor_open_to_read(path, 0)
         guard file >= 0 else { return [] }
         defer { stall_descriptor_end(file) }

@@ -1,6 +1,7 @@
-// The pod, namespace and container of this process, as far as its environment names them. Only these names are read: an
-// environment may contain secrets.
+// The pod, namespace and container of this process, as far as its environment and its runtime name them. Only these names
+// are read: an environment may contain secrets.
 
+internal import StallCause
 internal import StallModel
 
 /// Where a container's platform runs this process.
@@ -8,6 +9,7 @@ struct HostingFacts: Equatable, Sendable {
     var pod: String?
     var namespace: String?
     var container: String?
+    var containerID: String?
 
     /// Names by convention of the downward API, of OpenTelemetry, and what Kubernetes sets itself.
     static let variables = [
@@ -16,7 +18,8 @@ struct HostingFacts: Equatable, Sendable {
         "KUBERNETES_SERVICE_HOST", "HOSTNAME",
     ]
 
-    init(_ environment: [String: String]) {
+    /// - Parameter containerID: What the runtime numbers the container with, for an environment that does not say.
+    init(_ environment: [String: String], containerID: @autoclosure () -> String?) {
         func first(_ names: String...) -> String? {
             names.lazy.compactMap { environment[$0] }.first { !$0.isEmpty }?.clipped
         }
@@ -30,7 +33,8 @@ struct HostingFacts: Equatable, Sendable {
             ?? resource["k8s.namespace.name"]
         container =
             first("CONTAINER_NAME", "K8S_CONTAINER_NAME") ?? resource["k8s.container.name"]
-            ?? resource["container.name"] ?? resource["container.id"]
+            ?? resource["container.name"]
+        self.containerID = resource["container.id"] ?? containerID()
     }
 
     /// `key=value,key=value`; values may be percent-encoded, which names of pods never need.
@@ -48,6 +52,7 @@ struct HostingFacts: Equatable, Sendable {
     var evidence: [CauseEvidence] {
         let named: [(name: EvidenceName, value: String?)] = [
             (.pod, pod), (.namespace, namespace), (.container, container),
+            (.containerID, containerID),
         ]
         return named.compactMap { fact in
             fact.value.map { CauseEvidence(fact.name.rawValue, $0) }

@@ -57,6 +57,7 @@ extension StallCause {
     var contextFacts: [String] {
         let context: Set<EvidenceName> = [
             .request, .span, .openRequest, .openSpan, .pod, .namespace, .container,
+            .containerID,
         ]
         return evidence.filter { fact in
             EvidenceName(rawValue: fact.name).map(context.contains) ?? true

@@ -3,6 +3,7 @@
 
 internal import CLinux
 internal import Logging
+internal import StallCause
 internal import StallDetection
 internal import StallModel
 internal import StallStore
@@ -130,7 +131,10 @@ private struct Recording {
         symbolizer = Symbolizer(options: options)
         limiter = ReportLimiter(
             limits: configuration.limits, debuggerPolicy: configuration.debuggerPolicy)
-        hosting = HostingFacts(processEnvironment(HostingFacts.variables)).evidence
+        hosting =
+            HostingFacts(
+                processEnvironment(HostingFacts.variables), containerID: ContainerID.current()
+            ).evidence
         let executable = ImageTable.current().images.first
         run = .current(
             app: configuration.app, version: configuration.version, buildID: executable?.buildID)

@@ -27,6 +27,7 @@ package enum EvidenceName: String, CaseIterable {
     case pod
     case namespace
     case container
+    case containerID = "container id"
 }
 
 extension StallCause {

@@ -66,11 +66,12 @@ package enum StallRecords {
             ]
         }
 
-        /// The pod and the container, as far as the app's environment named them.
+        /// The pod and the container, as far as the app's environment and its runtime named them. Older agents wrote the
+        /// container's number as its name.
         private static func place(of report: StallReport) -> [Attribute] {
             let names: [(EvidenceName, String)] = [
                 (.pod, "k8s.pod.name"), (.namespace, "k8s.namespace.name"),
-                (.container, "k8s.container.name"),
+                (.container, "k8s.container.name"), (.containerID, "container.id"),
             ]
             return names.compactMap { name, key in
                 report.cause?.evidence(name).map { value in

@@ -7,7 +7,7 @@ import Testing
 /// Method: environments as Kubernetes, OpenTelemetry and plain hosts have them.
 @Suite struct HostingFactsTests {
     func facts(_ environment: [String: String]) -> [String] {
-        HostingFacts(environment).evidence.map { "\($0.name) \($0.value)" }
+        HostingFacts(environment, containerID: nil).evidence.map { "\($0.name) \($0.value)" }
     }
 
     @Test func `the names of the downward API are read`() {
@@ -33,5 +33,15 @@ import Testing
             facts(["HOSTNAME": "shop-3", "KUBERNETES_SERVICE_HOST": "10.0.0.1"])
                 == ["pod shop-3"])
         #expect(facts(["POD_NAME": ""]) == [])
+    }
+
+    /// Goal: a record of a stall carries what a cluster's own tools call its container.
+    @Test func `the runtime's number counts where the environment names none`() {
+        let id = String(repeating: "0f", count: 32)
+        #expect(
+            HostingFacts(["CONTAINER_NAME": "web"], containerID: id).evidence.map(\.name)
+                == ["container", "container id"])
+        let named = HostingFacts(["OTEL_RESOURCE_ATTRIBUTES": "container.id=abc"], containerID: id)
+        #expect(named.containerID == "abc" && named.container == nil)
     }
 }
