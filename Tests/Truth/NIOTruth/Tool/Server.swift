@@ -15,8 +15,11 @@ let group = MultiThreadedEventLoopGroup.singleton
 let delegate = TickDelegate()
 let ownGroup = MultiThreadedEventLoopGroup(numberOfThreads: 1, metricsDelegate: delegate)
 let plants = Plants()
-/// The app's own tracer, which has every span.
-let ownTracer = InMemoryTracer()
+/// The app's own tracer, which has every span, with ids as W3C Trace Context has them.
+let ownTracer = InMemoryTracer(
+    idGenerator: .init(
+        nextTraceID: { identifier() + identifier() },
+        nextSpanID: { identifier() }))
 let tracer = StallTracer(ownTracer)
 
 /// NIO's own measurement: the longest duration of its tasks.
@@ -138,4 +141,10 @@ func application(
     return Application(
         router: router, configuration: .init(address: .hostname("127.0.0.1", port: port)),
         logger: logger)
+}
+
+/// Random, in 16 hexadecimal digits.
+private func identifier() -> String {
+    let digits = String(UInt64.random(in: 1...UInt64.max), radix: 16)
+    return String(repeating: "0", count: 16 - digits.count) + digits
 }
