@@ -18,7 +18,7 @@ struct HostingFacts: Equatable, Sendable {
         "KUBERNETES_SERVICE_HOST", "HOSTNAME",
     ]
 
-    /// - Parameter containerID: What the runtime numbers the container with, for an environment that does not say.
+    /// - Parameter containerID: The ID that the runtime gave the container, for an environment without one.
     init(_ environment: [String: String], containerID: @autoclosure () -> String?) {
         func first(_ names: String...) -> String? {
             names.lazy.compactMap { environment[$0] }.first { !$0.isEmpty }?.clipped
