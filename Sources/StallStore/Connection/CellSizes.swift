@@ -12,7 +12,7 @@ package struct CellSizes {
 
     /// No row of a file of this size can take more than we have.
     private static let smallFile: Int64 = 16 << 20
-    /// What `stall_sqlite_distrust` allows a value to have.
+    /// The length of a value that `stall_sqlite_distrust` allows.
     private static let largestRow: UInt64 = 4 << 20
     private static let logHeader: Int64 = 32
     private static let frameHeader: Int64 = 24

@@ -1,12 +1,12 @@
-// All or nothing. SQLite ends a transaction by itself when a disk is full or fails; what was written before is gone
-// then, and what would be written after must not be taken for the whole.
+// All or nothing. SQLite ends a transaction by itself when a disk is full or fails; earlier writes are gone then, and
+// later ones must not be mistaken for the whole.
 
 internal import CSQLite
 internal import StallModel
 
 extension Connection {
     /// Runs `body` in a transaction. It is committed when `body` returns and rolled back when it throws; then the first
-    /// failure is thrown, not what went wrong with undoing it.
+    /// failure is thrown, not an error of the rollback.
     package func transaction<Answer>(
         _ kind: TransactionKind, _ body: () throws -> Answer
     ) throws(StoreError) -> Answer {
@@ -31,14 +31,14 @@ extension Connection {
         try execute("commit")
     }
 
-    /// Rolls back, and returns what to throw.
+    /// Rolls back, and returns the error to throw.
     @inline(never)
     func undone(after error: any Error) -> StoreError {
         if isInTransaction { try? execute("rollback") }
         return StoreError(error, path: path)
     }
 
-    /// Runs `body` in a savepoint of the open transaction: what it wrote stays when it returns, and is undone when it
+    /// Runs `body` in a savepoint of the open transaction: its writes stay when it returns, and are undone when it
     /// throws.
     package func savepoint<Answer>(_ body: () throws -> Answer) throws -> Answer {
         try execute("savepoint part")

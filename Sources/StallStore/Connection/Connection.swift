@@ -1,7 +1,7 @@
-// One connection to SQLite, by its own interface. What a wrapper would add (a queue of its own, caches, observers,
-// collations) an agent pays for in descriptors, threads and time, and needs none of it.
+// One connection to SQLite, through its C interface. A wrapper's additions (a queue of its own, caches, observers,
+// collations) would cost an agent descriptors, threads and time, and it needs none of them.
 //
-// No lock and no thread: who owns a connection uses it from one thread at a time, and every type above says so.
+// No lock and no thread: the owner of a connection uses it from one thread at a time, and every type above says so.
 
 internal import CSQLite
 internal import Glibc
@@ -11,7 +11,7 @@ internal import StallModel
 ///
 /// **Thread safety:** one thread at a time, which need not be the one that opened it.
 package final class Connection {
-    /// What the errors name: the path that was given, which need not be the file that is open.
+    /// The path that was given, for errors; it need not be the file that is open.
     package let path: String
     package private(set) var handle: OpaquePointer?
 
@@ -35,8 +35,8 @@ package final class Connection {
     /// Opens a database.
     ///
     /// - Parameters:
-    ///   - file: An absolute path: SQLite reads other names its own way.
-    ///   - path: What errors are to name.
+    ///   - file: An absolute path: SQLite interprets other names in its own way.
+    ///   - path: The path that errors name.
     ///   - wait: How long a statement waits for other processes' transactions. It is set before anything else: two processes
     ///     that create one store at the same time fail on the journal mode otherwise.
     ///   - prepare: Gets the connection before its first statement, with which SQLite reads the schema.
@@ -82,7 +82,7 @@ package final class Connection {
         handle = nil
     }
 
-    /// Lets go of the database without closing it: its descriptors are not its own any more.
+    /// Abandons the database without closing it: its descriptors are not its own any more.
     func abandon() { handle = nil }
 
     package func prepare(_ sql: String) throws(StoreError) -> Statement {
@@ -102,7 +102,7 @@ package final class Connection {
     /// The key of the row that was inserted last.
     var lastInsertedKey: Int64 { sqlite3_last_insert_rowid(handle) }
 
-    /// What the failure that was just met means.
+    /// The meaning of the failure that just occurred.
     package func error(_ code: CInt) -> StoreError {
         let reason = code & 0xff == SQLITE_CANTOPEN ? Self.reason(handle) : nil
         return StoreError(

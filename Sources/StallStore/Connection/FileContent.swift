@@ -1,12 +1,12 @@
-// What a file seems to be that is no store. A guess from its first bytes, for the message that refuses it.
+// Guesses from the first bytes what kind of file was given in place of a store, for the message that refuses it.
 
 internal import Glibc
 
-/// What the content of a file looks like.
+/// The kind of content that a file appears to have.
 package enum FileContent: Hashable, Sendable {
-    /// What `stallctl export` writes: reports line by line, an array of them, a table.
+    /// Written by `stallctl export`: reports line by line, an array of them, a table.
     case lines, array, csv
-    /// Anything for people, such as what `stallctl show` writes.
+    /// Anything for people, such as the output of `stallctl show`.
     case text
     case compressed, program
     case unknown
@@ -28,7 +28,7 @@ package enum FileContent: Hashable, Sendable {
         self = known ?? (Self.isText(bytes) ? .text : .unknown)
     }
 
-    /// Whether these are characters, the last of which may be cut off, and what lays them out or colours them.
+    /// Whether these are characters, the last of which may be cut off, and control characters for layout or color.
     private static func isText(_ bytes: some Collection<UInt8>) -> Bool {
         let isPlain = bytes.allSatisfy { $0 >= 0x20 && $0 != 0x7f || [9, 10, 13, 27].contains($0) }
         let cutOff = bytes.suffix(3).reversed().prefix { $0 >= 0x80 }.count
@@ -47,7 +47,7 @@ package enum FileContent: Hashable, Sendable {
         }
     }
 
-    /// What it is, in a clause.
+    /// A clause that names the content.
     var clause: String {
         switch self {
         case .lines: "JSON lines; import them with 'stallctl ingest'"

@@ -1,15 +1,15 @@
-// What the file system says about paths. Only `stat` is asked: opening and closing a store's file
-// would drop the locks that this process holds on it.
+// Facts of the file system about paths. Only `stat` is called: opening and closing a store's file would drop the locks
+// that this process holds on it.
 
 internal import Glibc
 
-/// What the file system says about a path.
+/// The file system's facts about a path.
 package struct FileFacts: Hashable {
     package let device: UInt64
     package let inode: UInt64
     package let owner: UInt32
     package let size: Int64
-    /// What it takes of the disk: holes take nothing.
+    /// The bytes allocated on disk; holes take none.
     package let allocatedBytes: Int64
     package let modifiedNanoseconds: Int64
     /// When its content or anything else about it was changed last: no program can set it.

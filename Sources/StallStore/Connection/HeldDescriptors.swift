@@ -1,6 +1,6 @@
 // The numbers under which SQLite has a store's files open. It has no question for them, and an app may close them: a
-// daemon closes what it did not open, and opens its own files under the same numbers. SQLite would write its pages into
-// those.
+// daemon closes descriptors that it did not open, and opens its own files under the same numbers. SQLite would write
+// its pages into those.
 
 internal import CLinux
 internal import StallModel
@@ -29,7 +29,7 @@ struct HeldDescriptors {
 
     /// Whether each is still open, and the same file.
     ///
-    /// **Cost:** a system call a descriptor, 0.2 us each.
+    /// **Cost:** one system call per descriptor, 0.2 us each.
     var areIntact: Bool {
         held.allSatisfy { held in
             var now = stall_file_identity()

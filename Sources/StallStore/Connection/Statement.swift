@@ -103,7 +103,7 @@ package final class Statement {
         }
     }
 
-    /// What the first column of the first row says.
+    /// The columns of the first row; nil when there is no row.
     package func first<each Value: SQLValue>(
         _ values: repeat each Value
     ) throws(StoreError) -> FirstInteger {
@@ -120,7 +120,7 @@ package final class Statement {
         return try step() ? optionalText(at: 0) : nil
     }
 
-    /// What to throw when a row holds what no store of this schema can hold.
+    /// The error for a row that holds a value which no store of this schema can hold.
     package func damage(_ detail: String) -> StoreError {
         .damaged(path: connection.path, detail: detail)
     }
@@ -171,21 +171,20 @@ package final class Statement {
     }
 }
 
-/// What the first row of an answer says. That there is none, that it holds NULL, and any number, zero too, are three
-/// different things: NULL for "nothing was pruned" was once read as the year 1970, and every store then counted as
-/// pruned.
+/// The number in the first row of an answer. No row, NULL, and any number, zero too, are three different results: NULL
+/// for "nothing was pruned" was once read as the year 1970, and every store then counted as pruned.
 package enum FirstInteger: Equatable {
     case noRow, null
     case value(Int64)
 
-    /// The number, where neither a row without one nor no row means anything else than that there is none.
+    /// The number, where a row without one and no row both mean that there is none.
     package var value: Int64? {
         guard case .value(let value) = self else { return nil }
         return value
     }
 }
 
-/// What can stand for a question mark.
+/// A value that can be bound to a question mark.
 package protocol SQLValue {
     func bind(to statement: OpaquePointer, at index: CInt) -> CInt
     func combine(into checksum: inout RowChecksum)

@@ -1,4 +1,4 @@
-// What can be wrong with a store, each as one clear line: the path, and what was expected there.
+// The errors of opening and using a store, each as one clear line: the path, and what was expected there.
 
 internal import CSQLite
 package import StallModel
@@ -101,7 +101,7 @@ extension StoreError: CustomStringConvertible {
 }
 
 extension StoreError {
-    /// The store it is about; nil when it is about what was asked for.
+    /// The store it is about; nil when it is about the question.
     package var path: String? {
         switch self {
         case .missing(let path), .notAFile(let path), .symbolicLink(let path), .empty(let path),
@@ -120,7 +120,7 @@ extension StoreError {
     /// SQLITE_READONLY_DBMOVED: the file was moved or deleted between its opening and the first write.
     private static var readOnlyBecauseMoved: CInt { SQLITE_READONLY | 4 << 8 }
 
-    /// What a failure of SQLite means for the store at `path`.
+    /// The error for a failure of SQLite on the store at `path`.
     package init(code: CInt, message: String, path: String) {
         self =
             switch code & 0xff {
@@ -135,7 +135,7 @@ extension StoreError {
             }
     }
 
-    /// What any error that ends work on a store means.
+    /// The error for anything that ends work on a store.
     package init(_ error: any Error, path: String) {
         self =
             error as? StoreError ?? .sqlite(path: path, code: SQLITE_ERROR, message: "\(error)")

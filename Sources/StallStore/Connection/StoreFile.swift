@@ -30,7 +30,7 @@ package struct StoreFile {
         try expectWritable(path)
         // Foreign keys stay off, as SQLite has them: every reference is made from a row that was found or added just
         // before, in the same transaction. Looking each up again would double the work, and deleting a row would search
-        // whole tables for others that name it. Tests and `checkStore` find what is wrong.
+        // whole tables for others that name it. Tests and `checkStore` find missing rows.
         let connection = try Connection(
             to: absolute(path), as: path, .readWrite, wait: wait,
             prepare: stall_sqlite_ignore_programs)
@@ -40,7 +40,7 @@ package struct StoreFile {
             _ = try connection.prepare("pragma user_version").number()
             try CellSizes.expectSmall(handle, path: path)
         }
-        // Before the first table of a new one; a store that is there takes it up when `prune` rebuilds it.
+        // Before the first table of a new store; an existing one adopts it when `prune` rebuilds it.
         if role == .central { try connection.execute("pragma auto_vacuum = incremental") }
         try prepare(connection, role: role)
         // Only once the file is known to be ours.
@@ -61,7 +61,7 @@ package struct StoreFile {
             try connection.close()
             return false
         }
-        // Fails at once while others have the file open, which is what should happen then.
+        // Fails at once while others have the file open, as it should.
         try? connection.execute("pragma busy_timeout = 0")
         let mode = try? connection.prepare("pragma journal_mode = delete").firstText()
         try connection.close()
@@ -70,8 +70,8 @@ package struct StoreFile {
 
     /// Whether the path leads elsewhere by now: the file was deleted, moved or replaced.
     ///
-    /// Then what SQLite would tidy up at the end, by name, belongs to whatever is there now. So the connection is configured
-    /// to leave the log's file alone.
+    /// Then the files that SQLite would delete at the end, by name, belong to whatever is there now. So the connection
+    /// is configured to leave the log's file alone.
     func wasMoved() -> Bool {
         var isMoved: CInt = 0
         guard let handle = connection.handle,
@@ -136,8 +136,8 @@ package struct StoreFile {
         try connection.execute("pragma user_version = \(newestSchemaVersion)")
     }
 
-    /// Adds the row that says which store this is: what its reports are known by wherever they go. A store that was
-    /// copied and is written elsewhere gets another one.
+    /// Adds the row with the store's identity, by which its reports are known wherever they go. A store that was copied
+    /// and is written elsewhere gets another one.
     private static func giveIdentity(_ connection: Connection, isNew: Bool) throws {
         let identity = try StoreIdentity(connection)
         guard try isNew || identity.hasAny() else {
@@ -170,7 +170,7 @@ package struct StoreFile {
         }
     }
 
-    /// SQLite opens what it cannot write for reading, and fails later with less to say.
+    /// SQLite opens a file that it cannot write for reading, and fails later with a poorer message.
     package static func expectWritable(_ path: String) throws(StoreError) {
         let directory = path.deletingLastComponent
         guard access(path, W_OK) == 0, access(directory, W_OK) == 0 else {
@@ -187,8 +187,7 @@ package struct StoreFile {
         }
     }
 
-    /// SQLite reads names such as `:memory:` and `file:` its own way; none of them begins with a
-    /// slash.
+    /// SQLite interprets names such as `:memory:` and `file:` in its own way; none of them begins with a slash.
     package static func absolute(_ path: String) -> String {
         if path.hasPrefix("/") { return path }
         guard let directory = getcwd(nil, 0) else { return "./" + path }

@@ -1,5 +1,4 @@
-// What the content of a row hashes to. Part of the file format: stores of other versions and
-// machines say the same.
+// The content hashes of rows. Part of the file format: stores of other versions and machines compute the same ones.
 
 package import StallModel
 

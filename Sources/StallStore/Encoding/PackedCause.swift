@@ -3,8 +3,8 @@
 
 package import StallModel
 
-/// Names of evidence that are written as their place in this list. Append only: `frames` is written by no agent any more,
-/// and its place stays taken.
+/// Names of evidence that are written as their index in this list. Append only: no agent writes `frames` any more, and
+/// its index stays reserved.
 package let evidenceNames =
     [
         EvidenceName.systemCall, .waitChannel, .state, .cpu, .runDelay, .pageFaults,
@@ -23,7 +23,7 @@ package struct StoredCause: Equatable {
         detail = cause.encodedDetail
     }
 
-    /// - Parameter detail: What has been found to be such a detail.
+    /// - Parameter detail: The detail, already found to be one.
     package init(_ cause: StallCause, detail: UnsafeRawBufferPointer) {
         (self.cause, confidence) = (cause.cause, cause.confidence)
         self.detail = Array(detail)

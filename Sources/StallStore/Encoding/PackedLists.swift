@@ -1,9 +1,8 @@
-// How a stack's places and a report's samples are written into one blob each. Part of the file
-// format.
+// Encodes a stack's locations and a report's samples as one blob each. Part of the file format.
 
 package import StallModel
 
-/// One place of a stack: the number of a `location` row, and whether the unwinder guessed it.
+/// One location of a stack: the number of a `location` row, and whether the unwinder guessed it.
 package struct StackEntry: Equatable {
     package var location: Int64
     package var isGuessed: Bool
@@ -51,7 +50,7 @@ extension [StackEntry] {
 /// One look at a stalled thread, with the number of a `stack` row instead of the stack.
 package struct StoredSample: Equatable {
     package var offset_ns: Int64
-    /// Nil when it is what `sampleWeights` says.
+    /// Nil when it is the one that `sampleWeights` derives.
     package var weight_ns: Int64?
     package var isLate: Bool
     package var thread: Int32
@@ -118,14 +117,14 @@ private struct OffsetPrediction {
     private var last: Int64 = 0
     private var beforeLast: Int64 = 0
 
-    /// What to write for the next offset.
+    /// The number to write for the next offset.
     mutating func encode(_ offset: Int64) -> UInt64 {
         let error = offset &- next
         note(offset)
         return UInt64(bitPattern: error << 1 ^ error >> 63)
     }
 
-    /// The next offset, of which this was written. Any number is possible, as what was written is.
+    /// The next offset, of which this was written. Any number is possible, as for any stored value.
     mutating func decode(_ number: UInt64) -> Int64 {
         let offset = next &+ (Int64(bitPattern: number >> 1) ^ -Int64(bitPattern: number & 1))
         note(offset)
@@ -196,7 +195,7 @@ extension StoredSample {
 /// A sample that is not late and has a stack, without the rest of it.
 package struct SampledStack {
     package var offset_ns: Int64
-    /// Nil when it is what `sampleWeights` says.
+    /// Nil when it is the one that `sampleWeights` derives.
     package var weight_ns: Int64?
     package var stack: Int64
 }
@@ -204,7 +203,7 @@ package struct SampledStack {
 /// Decodes a report's samples one by one.
 package struct PackedSamples {
     private var rest: Slice<UnsafeRawBufferPointer>
-    /// Nil for a list of before schema version 17.
+    /// Nil for a list that was written before schema version 17.
     private let list: SampleList?
     private var prediction = OffsetPrediction()
     private var lastThread: Int32?
@@ -218,7 +217,7 @@ package struct PackedSamples {
         rest = bytes.dropFirst(list == nil ? 0 : 1)
     }
 
-    /// What is written of a sample. Without texts: most readers add up millions of stacks.
+    /// The fields of a sample. Without texts: most readers add up millions of stacks.
     private struct Fields {
         var flags: SampleFlags
         var method: CaptureMethod?

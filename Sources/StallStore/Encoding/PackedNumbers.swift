@@ -1,5 +1,5 @@
-// What the packed lists of the file format consist of: LEB128 numbers (seven bits a byte, lowest
-// first; the eighth bit says that more follow) and texts.
+// The elements of the file format's packed lists: LEB128 numbers (seven bits per byte, lowest first; the eighth bit is
+// set when more follow) and texts.
 
 extension [UInt8] {
     package mutating func append(leb128 number: UInt64) {

@@ -1,5 +1,4 @@
-// Rows back into model values. What a store holds is input: a value out of range is damage, not a
-// trap.
+// Rows back into model values. A stored value is input: one out of range is damage, not a trap.
 
 package import StallModel
 

@@ -1,5 +1,5 @@
-// Checksums of rows that no content hash covers: what a version, a loop or a report says is what was written, or the
-// row is refused. Part of the file format; they hold within one file only, since a row's numbers do.
+// Checksums of rows that no content hash covers: the row of a version, a loop or a report is as it was written, or it
+// is refused. Part of the file format; they hold within one file only, since a row's numbers do.
 
 internal import CSQLite
 internal import StallModel
@@ -77,7 +77,7 @@ extension Statement {
         }
     }
 
-    /// Refuses a row that is not what was written; rows of older programs have no checksum.
+    /// Refuses a row that differs from the one that was written; rows of older programs have no checksum.
     package func expectChecksum(
         at column: CInt, of columns: Range<CInt>, later: Range<CInt> = 0..<0, _ noun: String
     ) throws(StoreError) {

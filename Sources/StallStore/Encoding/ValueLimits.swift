@@ -1,5 +1,5 @@
-// Which values a store may hold. An agent keeps within them, ingest refuses what does not, `check` reports it and its
-// repair removes it: sums of what was taken must not leave the range of a number.
+// The values that a store may hold. An agent keeps within them, ingest refuses others, `check` reports them and its
+// repair removes them: sums of stored values must not leave the range of a number.
 
 internal import StallModel
 

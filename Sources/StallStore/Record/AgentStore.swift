@@ -1,8 +1,7 @@
 // Writes an agent's reports. Called on the agent's own writer thread, never on a watched one.
 //
-// Every call is one short transaction, so that what returned is safe from kill -9, and so that
-// several processes can write one store by turns. Places are written first; their names come when
-// they are known.
+// Every call is one short transaction, so that its rows are safe from kill -9 once it returns, and so that several
+// processes can write one store by turns. Locations are written first; their names come when they are known.
 
 internal import Glibc
 package import StallModel
@@ -41,7 +40,7 @@ package final class AgentStore {
         let file = try StoreFile.openForWriting(
             path: path, role: .agent, followsLinks: false, wait: wait)
         self.file = file
-        // Debian's SQLite overwrites what it deletes with zeroes, which doubles an
+        // Debian's SQLite overwrites deleted rows with zeroes, which doubles an
         // eviction's writes. The log is folded in early, so that it needs no more room than
         // the reserve file can give.
         let logPages = max(16, limits.reserveBytes / 4 / 4096)
@@ -81,8 +80,8 @@ package final class AgentStore {
     /// left out.
     ///
     /// - Parameters:
-    ///   - frames: For each location what runs there, innermost first. One frame without a function says: looked up, and
-    ///     there is no symbol.
+    ///   - frames: For each location the functions there, innermost first. One frame without a function means: looked
+    ///     up, and there is no symbol.
     ///   - areFinal: Otherwise the locations are still to be looked up, and stay among the unsymbolized ones.
     package func symbolize(
         _ frames: [CodeLocation: [Frame]], areFinal: Bool = true
@@ -110,16 +109,16 @@ package final class AgentStore {
         try write { writer in try writer.countSuppressed(stalls, threshold: threshold) }
     }
 
-    /// Looks at the limits before a row is written: were it after, a failure would have the caller write again what is
-    /// there.
+    /// Checks the limits before a row is written: were it after, a failure would make the caller write an existing row
+    /// again.
     private func makeRoomNowAndThen() throws(StoreError) {
         recordsUntilCheck -= 1
         if recordsUntilCheck < 0 { try keepWithinLimits() }
     }
 
-    /// Says that this process is there, and closes open reports of processes that are gone: as hangs, with the duration
-    /// they had reached, or as what the process left word of. A stall that it left word of and could not write gets a
-    /// report without a stack.
+    /// Records that this process runs, and closes open reports of processes that are gone: as hangs, with the duration
+    /// they had reached, or as the process recorded before it ended. A stall that it recorded and could not write gets
+    /// a report without a stack.
     package func closeAbandoned() throws(StoreError) {
         let here = ProcessLife.current()
         var runs: [ProcessRun] = []

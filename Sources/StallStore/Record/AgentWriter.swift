@@ -1,4 +1,4 @@
-// What an agent writes, as rows. AgentStore gives it transactions.
+// Writes an agent's reports as rows. AgentStore gives it transactions.
 
 internal import StallModel
 
@@ -45,7 +45,7 @@ final class AgentWriter {
             select seq from report indexed by report_open
             where source = ? and state = 0 and id = ?
             """)
-        // No index helps; asked for what a dead process left and for nothing else.
+        // No index helps; used for the reports that a dead process left open, and for nothing else.
         findReport = try connection.prepare("select seq from report where source = ? and id = ?")
         latestRuns = try connection.prepare(
             "select \(ProcessRun.columns) from process_run order by id desc limit ?")
@@ -158,12 +158,12 @@ final class AgentWriter {
             threshold_ns: threshold.nanoseconds)
     }
 
-    /// Longer ones are cut: what no ingest would take is of no use.
+    /// Longer ones are cut: ingest would refuse them.
     private func label(_ text: String) throws -> Int64 {
         try interner.label(text.clipped(toBytes: ValueLimits.labelBytes))
     }
 
-    /// Says that the process is there: what it leaves behind can be found from now on.
+    /// Records that the process runs: the files it leaves behind can be found from now on.
     func noteRun() throws { _ = try interner.run(run) }
 
     /// Keeps a stall of a process that is gone, if there is no report of it.

@@ -1,8 +1,8 @@
-// What a report counts as in roll-ups: what it counted as before has to be known when it changes.
+// The part of a report that roll-ups count: the old one has to be known when a report changes.
 
 package import StallModel
 
-/// What roll-ups count a report by.
+/// The columns that roll-ups count a report by.
 package struct CountedReport: Equatable {
     package var loop: Int64
     package var verdict: StallVerdict
@@ -37,7 +37,7 @@ package struct CountedReport: Equatable {
     }
 }
 
-/// What a roll-up counts of one report.
+/// The numbers that a roll-up counts of one report.
 package struct RollUpEntry: Hashable {
     package var source: Int64
     package var seq: Int64

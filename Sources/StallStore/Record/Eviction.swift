@@ -1,5 +1,5 @@
-// Deletes the oldest reports, and what no report needs any more. Works within the transaction of
-// its caller, who forgets afterwards which rows there were.
+// Deletes the oldest reports, and rows that no report needs any more. Works within the transaction of its caller, which
+// forgets afterwards which rows there were.
 
 package import StallModel
 
@@ -18,21 +18,20 @@ package struct Eviction {
         return try (number("page_count") - number("freelist_count")) * number("page_size")
     }
 
-    /// Deletes the oldest reports, until what is used is at most `target` bytes, when it is more
-    /// than `limit`.
+    /// Deletes the oldest reports, until the used bytes are at most `target`, when they are more than `limit`.
     ///
     /// - Parameters:
     ///   - source: The agent's own source, whose reports are as old as their numbers say; nil goes
     ///     by their start.
-    ///   - collect: Deletes what the reports had for themselves.
+    ///   - collect: Deletes the rows that only these reports used.
     /// - Returns: How many reports there were.
     package func shrink(
         to target: Int64, below limit: Int64, of source: Int64?, collect: () throws -> Void
     ) throws -> Int {
         var total = 0
         var used = try usedBytes()
-        // What reports share goes late, so that a share of the reports may free less than that
-        // share of the bytes.
+        // Content that reports share is deleted late, so that a share of the reports may free less than that share of
+        // the bytes.
         while used > limit {
             let share = Double(used - target) / Double(used)
             let count = try deleteOldest(share: share, of: source)
@@ -49,7 +48,7 @@ package struct Eviction {
     func deleteOldest(share: Double, of source: Int64?) throws -> Int {
         let all = try connection.prepare("select count(*) from report").number()
         let count = Int64((Double(all) * share).rounded(.up))
-        // What was written where the store was before is older than all that was written here.
+        // Rows written at the store's earlier location on disk are older than all that were written here.
         let others = try source.map {
             try connection.prepare("select count(*) from source where id <> ?").number($0)
         }
@@ -103,10 +102,9 @@ package struct Eviction {
         return connection.changeCount
     }
 
-    /// Deletes stacks, places, names, images, loops and runs that no report leads to.
+    /// Deletes stacks, locations, names, images, loops and runs that no report leads to.
     ///
-    /// - Parameter time: Runs that started at or after it stay in any case, with what they say they
-    ///   have lost.
+    /// - Parameter time: Runs that started at or after it stay in any case, with the losses that they counted.
     package func collect(runsBefore time: UnixTime) throws {
         try collectStacks()
         try collectLocations()
@@ -191,7 +189,7 @@ package struct Eviction {
         }
     }
 
-    /// Places that no stack names, with their frames.
+    /// Locations that no stack names, with their frames.
     private func collectLocations() throws {
         try keepOnly("location") { keep in
             var seen: Set<Int64> = []

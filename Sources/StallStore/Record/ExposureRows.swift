@@ -1,5 +1,5 @@
-// Exposure and suppressed stalls as rows. The agent writes them, ingest takes them over, readers ask for them; a row
-// is checked whenever it comes out of a file.
+// Exposure and suppressed stalls as rows. The agent writes them, ingest imports them, queries read them; a row is
+// checked whenever it comes out of a file.
 
 package import StallModel
 
@@ -101,12 +101,12 @@ package struct ExposureRows {
             row.revision, row.loop, row.loop, source, row.start_us, row.watched_ns) != 0
     }
 
-    /// Adds to what is counted already.
+    /// Adds to the stored counts.
     package func add(_ row: SuppressionRow, source: Int64, revision: Int64) throws {
         try write(row, with: add, source: source, revision: revision)
     }
 
-    /// Brings what was counted before up to date. Counts only grow: an older state changes nothing.
+    /// Brings older counts up to date. Counts only grow: an older state changes nothing.
     package func raise(_ row: SuppressionRow, source: Int64, revision: Int64) throws {
         try write(row, with: raise, source: source, revision: revision)
     }

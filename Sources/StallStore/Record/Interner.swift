@@ -1,5 +1,5 @@
-// Gives what many reports share its row, once: the same content has the same row, whatever brings
-// it. The agent and ingest both write through this.
+// Gives content that many reports share one row: the same content has the same row, whatever brings it. The agent and
+// ingest both write through this.
 
 package import StallModel
 
@@ -16,7 +16,7 @@ package struct Interned: Equatable {
     }
 }
 
-/// A frame's names, without the place that they belong to.
+/// A frame's names, without the location that they belong to.
 package struct FrameNames: Equatable {
     package var name: String?
     package var rawName: String?
@@ -35,7 +35,7 @@ package struct FrameNames: Equatable {
         self.isInlined = isInlined
     }
 
-    /// How much is known of a place that has these frames; what `location.detail` holds.
+    /// How much is known of a location that has these frames; the value of `location.detail`.
     package static func detail(_ frames: [FrameNames]) -> Int64 {
         if frames.contains(where: { $0.line != nil }) { return 3 }
         return frames.contains { $0.name != nil || $0.rawName != nil } ? 2 : 1
@@ -87,9 +87,9 @@ package final class Interner {
     private var images: [Int64: Int64] = [:]
     private var locations: [Int64: (id: Int64, detail: Int64)] = [:]
     private var functions: [Int64: Int64] = [:]
-    /// Hashes of the names of the functions that places are in.
+    /// Hashes of the names of the functions that contain the locations.
     private var outermost: [Int64: Int] = [:]
-    /// What these functions hash to with their files; nil where none is known.
+    /// The hashes of these functions with their files; nil where none is known.
     private var outermostRows: [Int64: Int64?] = [:]
     private var stacks: [Int64: Int64] = [:]
 
@@ -155,7 +155,7 @@ package final class Interner {
     private let locationImage, findLocation, addLocation, findFunction, addFunction: Statement
     private let findNames, removeFrames, addFrame, setDetail, findStack, addStack: Statement
     private let findNamer, addConflict: Statement
-    /// Only ingest asks it.
+    /// Prepared by ingest only.
     private var findOutermost: Statement?
 
     /// Forgets every row: after a rollback, and when another process may have written or evicted.
@@ -188,7 +188,7 @@ package final class Interner {
         return id
     }
 
-    /// The row of a run. What a source says of it binds only that source: a run of the same identifier that is of
+    /// The row of a run. A source's description of it binds only that source: a run of the same identifier that is of
     /// another app, version or host gets a row of its own.
     package func run(_ run: ProcessRun) throws -> Int64 {
         let facts = RunFacts(run)
@@ -267,7 +267,7 @@ package final class Interner {
         return Interned(id: id, hash: hash)
     }
 
-    /// The place of this hash and what is known of it; nil when the store has no such place.
+    /// The location of this hash and what is known of it; nil when the store has no such location.
     package func knownLocation(hash: Int64) throws -> (id: Int64, detail: Int64)? {
         if let known = locations[hash] { return known }
         try findLocation.bind(hash)
@@ -278,12 +278,12 @@ package final class Interner {
         return known
     }
 
-    /// What `location.namer` is where `symbolicate` named a place, from the binary itself.
+    /// The value of `location.namer` where `symbolicate` named a location, from the binary itself.
     package static let symbolicated: Int64 = -1
 
-    /// Attaches the names that a source gives a place, as far as they say more than is known and do not contradict it.
-    /// Once known, functions change by what the same source says, or by `symbolicate`; any other may add a file and a
-    /// line where its function is the same. A source that says something else is noted.
+    /// Attaches the names that a source gives a location, as far as they add to what is known and do not contradict it.
+    /// Once known, functions are changed only by the same source or by `symbolicate`; any other may add a file and a
+    /// line where its function is the same. A source with different names is noted.
     ///
     /// - Returns: Whether other functions run there now than before.
     package func take(
@@ -301,7 +301,7 @@ package final class Interner {
             try addConflict.run(location.id, source)
             return false
         }
-        // Stores of before do not say whose names they have.
+        // Older stores do not record whose names they have.
         if namer == nil {
             return try name(location: location, frames, revision: 0, namer: source)
         }
@@ -316,7 +316,7 @@ package final class Interner {
         return false
     }
 
-    /// Whether the function whose code the place is in, behind the inlined ones, is the one of this hash.
+    /// Whether the function that contains the location, behind the inlined ones, is the one of this hash.
     package func isNamed(_ location: Interned, byFunction hash: Int64?) throws -> Bool {
         guard let hash else { return false }
         if let known = outermostRows[location.hash] { return known == hash }
@@ -334,7 +334,7 @@ package final class Interner {
         return known == hash
     }
 
-    /// Notes a source that says as much of a place as is known, and something else.
+    /// Notes a source that names a location in as much detail as is known, and differently.
     package func compare(
         _ frames: [FrameNames], withThoseOf location: Interned,
         from source: @autoclosure () throws -> Int64
@@ -351,7 +351,7 @@ package final class Interner {
         try addConflict.run(location.id, source)
     }
 
-    /// Whether the place has any names, complete or not.
+    /// Whether the location has any names, complete or not.
     package func hasNames(ofLocation location: Interned) throws -> Bool {
         try findNames.bind(location.id)
         defer { findNames.reset() }
@@ -371,11 +371,11 @@ package final class Interner {
         return names
     }
 
-    /// Attaches names to a place, instead of those it had.
+    /// Replaces the names of a location.
     ///
     /// - Parameters:
-    ///   - namer: The source that says so, in a central store.
-    ///   - isFinal: Otherwise the place counts as not looked up: it may have other names.
+    ///   - namer: The source of the names, in a central store.
+    ///   - isFinal: Otherwise the location counts as not looked up: it may have other names.
     /// - Returns: Whether other functions run there now than before; lines and files do not count.
     @discardableResult
     package func name(
@@ -411,7 +411,7 @@ package final class Interner {
         return id
     }
 
-    /// The stack of this hash, when the store has it: then its places need not be looked at.
+    /// The stack of this hash, when the store has it: then its locations need not be read.
     package func knownStack(hash: Int64) throws -> Int64? {
         if let id = stacks[hash] { return id }
         guard let id = try findStack.found(hash) else { return nil }

@@ -51,7 +51,7 @@ package struct OpenReport {
     var duration_ns: Int64
     var run: ProcessRun
 
-    /// What became of it, if its process is over.
+    /// How the stall ended, if its process is over.
     package func end(in store: String, _ here: ProcessLife) -> OpenStallEnd? {
         let record = ProcessRecord(of: run, besideStore: store)
         return here.ending(of: run, record).map {

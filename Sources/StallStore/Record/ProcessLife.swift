@@ -4,7 +4,7 @@ internal import CLinux
 internal import Glibc
 internal import StallModel
 
-/// Who asks: this machine, in this boot.
+/// The machine and boot that this process runs in.
 package struct ProcessLife {
     package let host: String
     package let bootID: String
@@ -37,7 +37,7 @@ package struct ProcessLife {
         return state.start_ticks != run.startTicks || isDead
     }
 
-    /// What systemd and D-Bus know the machine by.
+    /// The machine's identifier, as systemd and D-Bus know it.
     static func machineID() -> String {
         let text = contents(of: "/etc/machine-id") ?? contents(of: "/var/lib/dbus/machine-id") ?? ""
         return String(text.prefix { !$0.isWhitespace })

@@ -1,15 +1,15 @@
-// What a process left behind about the stalls that were open when it went (CLinux/stall_process_record.h). A stranger's
-// page: each number is checked before it is used, and a report's own row counts where it makes no sense.
+// The record of stalls that were open when a process ended (CLinux/stall_process_record.h). An untrusted page: each
+// number is checked before it is used, and a report's own row counts where a number makes no sense.
 
 internal import CLinux
 internal import Glibc
 package import StallModel
 
-/// What became of a stall that was open when its process last wrote.
+/// The end of a stall that was open when its process last wrote.
 package struct OpenStallEnd: Equatable {
     package var state: StallState
     package var ending: StallEnding
-    /// Nil keeps what the row says.
+    /// Nil keeps the row's value.
     package var duration_ns: Int64?
 
     package init(
@@ -75,8 +75,8 @@ package struct ProcessRecord {
     }
 
     /// - Parameters:
-    ///   - otherwise: How the process ended when it left no word.
-    ///   - known: How long the report says that the stall has lasted.
+    ///   - otherwise: How the process ended when it recorded no end.
+    ///   - known: The duration of the stall in its report.
     func end(
         of report: UniqueID, otherwise: StallEnding, known_ns known: Int64
     ) -> OpenStallEnd {
@@ -125,7 +125,7 @@ package struct ProcessRecord {
         return OpenStallEnd(state: .hang, ending: ending, duration_ns: max(known, seen))
     }
 
-    /// A year; no number of a page that says more is believed.
+    /// A year; a larger number in a page is not believed.
     fileprivate static let longest = Int64(366) * 86400 * 1_000_000_000
 
     private func slots(of page: stall_process_record) -> [stall_open_slot] {
@@ -134,7 +134,7 @@ package struct ProcessRecord {
         }
     }
 
-    /// Removes the page and its copy: the store has what they say.
+    /// Removes the page and its copy: the store has their content.
     static func remove(of run: ProcessRun, besideStore store: String) {
         var path = [CChar](repeating: 0, count: Int(PATH_MAX))
         stall_process_record_path(run.id.words.high, run.id.words.low, &path)

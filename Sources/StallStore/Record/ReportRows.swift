@@ -64,7 +64,7 @@ package struct SharedEvidence: Equatable {
     /// The number of the `evidence` row.
     package var id: Int64
     package var numbers: [UInt8]
-    /// What is left of the cause's detail; nil where the cause alone says it.
+    /// The rest of the cause's detail; nil where the cause alone implies it.
     package var detail: [UInt8]?
 
     package init(id: Int64, numbers: [UInt8], detail: [UInt8]?) {
@@ -80,8 +80,8 @@ package struct ReportRows {
     private let add, update, find, findSame, findState: Statement
     private let findColumns, setChecksum, findRevision: Statement
 
-    /// What `report.checksum` is of, in its order. A column that a later migration adds is not covered: rows of this
-    /// version would be called false.
+    /// The columns that `report.checksum` covers, in its order. A column that a later migration adds is not covered:
+    /// rows of this version would be reported as false.
     package static let checkedColumns = """
         seq, revision, id, loop, mode, activity, phase, state, verdict, start_us, duration_ns, cpu_ns,
         detection_delay_ns, samples, cause, cause_confidence, cause_detail, threads, agent_ns,
@@ -135,7 +135,7 @@ package struct ReportRows {
             "update report set checksum = ? where source = ? and seq = ?")
     }
 
-    /// What a report counts as; nil when it is not there.
+    /// The report as roll-ups count it; nil when it is not stored.
     package func counted(source: Int64, seq: Int64) throws -> CountedReport? {
         try find.bind(source, seq)
         defer { find.reset() }
@@ -153,7 +153,7 @@ package struct ReportRows {
         )
     }
 
-    /// Whether the report of this number says what the row says. What its capture cost does not matter.
+    /// Whether the report of this number has the content of the row. The cost of its capture does not matter.
     package func holds(_ row: ReportRow, source: Int64, seq: Int64) throws -> Bool {
         let threads = row.threads.isEmpty ? nil : row.threads.encoded
         try findSame.bind(
@@ -185,7 +185,7 @@ package struct ReportRows {
 
     package enum Outcome {
         case added
-        /// With what it counted as before.
+        /// With its older part in roll-ups.
         case changed(CountedReport)
     }
 

@@ -14,7 +14,7 @@ struct ReserveFile {
         self.bytes = bytes
     }
 
-    /// Takes the space, where there is enough and as much again; what is held already is kept.
+    /// Takes the space, where there is enough and as much again; space that is held already is kept.
     ///
     /// Taking the last space would fill the disk for the store itself, which would then give the
     /// the reserve file up with some more of its reports, again and again.

@@ -25,7 +25,7 @@ struct StoreLocation: Equatable {
             inode: Int64(bitPattern: facts?.inode ?? 0))
     }
 
-    /// Whether a store that was there is the one that is here. Devices are renumbered when a machine starts.
+    /// Whether an existing store is the one at this location. Devices are renumbered when a machine starts.
     func isSame(as other: StoreLocation) -> Bool {
         machine == other.machine && inode == other.inode
             && (bootID != other.bootID || device == other.device)
@@ -39,7 +39,7 @@ struct StoreIdentity {
     init(_ connection: Connection) throws {
         find = try connection.prepare(
             "select id, machine, boot_id, device, inode, revision from source order by id desc")
-        // Numbers continue where the last source was: names of places are numbered across all of them.
+        // Numbers continue from those of the last source: names of locations are numbered across all of them.
         add = try connection.prepare(
             """
             insert into source (store, revision, machine, boot_id, device, inode)
@@ -55,7 +55,7 @@ struct StoreIdentity {
         return try find.step()
     }
 
-    /// The source of a store that is there; the last one where none is known to be.
+    /// The source of the existing store; the last one where none is known to match.
     func own(at place: StoreLocation) throws -> Int64? {
         var last: Int64?
         try find.bind()
@@ -83,7 +83,7 @@ struct StoreIdentity {
                 unplaced = id
             }
         }
-        // A store of before says nothing: it is taken to be where it was.
+        // An older store has no location: it is assumed to be where it was.
         if let id = same ?? unplaced {
             return try move.run(place.machine, place.bootID, place.device, place.inode, id)
         }
