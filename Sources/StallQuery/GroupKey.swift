@@ -2,7 +2,7 @@
 
 import StallModel
 
-/// What stalls of one group have in common.
+/// The property that stalls of one group share.
 package enum GroupKey: String, CaseIterable, Sendable {
     /// The accounting function and its callers.
     case signature

@@ -1,5 +1,5 @@
-// Row numbers as small numbers. Answers look up each stack of millions of reports and each place of millions of stacks,
-// and Swift's dictionary takes most of its time to hash.
+// Row numbers as small numbers. Answers look up each stack of millions of reports and each location of millions of
+// stacks, and Swift's dictionary takes most of its time to hash.
 
 /// Numbers keys from 0, in order of first occurrence.
 package struct KeyNumbers: Sendable {

@@ -80,7 +80,7 @@ package protocol QueryableStore {
     /// - Parameter expected: About how many there are, which saves memory.
     func stallTable(_ filter: ReportFilter, expected: Int) throws -> StallTable
 
-    /// The functions on stacks as numbers, by the place of each stack in the list.
+    /// The functions on stacks as numbers, by the index of each stack in the list.
     ///
     /// - Parameter number: Gives a distinct frame its number: without its line, and without its offset if it has a
     ///   name. Called once for each.

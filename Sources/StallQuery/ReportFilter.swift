@@ -44,7 +44,7 @@ package struct ReportSummary: Hashable, Sendable {
     package var start: UnixTime
     package var duration: Duration
     package var state: StallState
-    /// What ended it; nil while it lasts, or if unknown.
+    /// The event that ended it; nil while it lasts, or if unknown.
     package var ending: StallEnding?
     package var verdict: StallVerdict
     /// Why it stalled, if the store knows.

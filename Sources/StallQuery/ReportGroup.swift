@@ -12,7 +12,7 @@ package struct ReportGroup: Hashable, Sendable {
     package var title: String
     /// The functions that name the group, the accounting one first.
     package var frames: [String]
-    /// What the samples mostly waited for, judging by the functions; nil if they mostly ran.
+    /// The kind of wait of most samples, judging by the functions; nil if they mostly ran.
     package var wait: WaitClass?
     /// No function of the app was on the stacks; the frames are others'.
     package var isWithoutAppFrame: Bool

@@ -1,5 +1,5 @@
-// A report whose stacks are numbers: what an export of millions of reports reads of each. What a number stands for is
-// looked up once and rendered once, whatever number of stacks it is on.
+// A report whose stacks are numbers, for an export of millions of reports. The frames behind a number are looked up
+// once and rendered once, whatever number of stacks it is on.
 
 package import StallModel
 
@@ -78,13 +78,13 @@ package struct OutlinedThread: Sendable {
 
 /// Looks up what the numbers of outlines stand for, on the snapshot that they were read from.
 package protocol OutlineLookup: AnyObject {
-    /// The places on a stack, innermost first. Places are numbered from 0 in the order in which they are first asked
-    /// for; a place that was guessed has a number of its own.
+    /// The locations on a stack, innermost first. Locations are numbered from 0 in the order in which they are first
+    /// asked for; a location that was guessed has a number of its own.
     ///
     /// - Parameter places: Replaced by the numbers.
     /// - Returns: Whether the stack is deeper than what was recorded.
     func places(ofStack stack: Int64, _ places: inout [Int32]) throws -> Bool
-    /// The frames of a place, read again each time: inlined functions first.
+    /// The frames of a location, read again each time: inlined functions first.
     func frames(ofPlace place: Int32) throws -> [Frame]
     /// The images that a run's reports refer to, at their last load addresses.
     func images(ofRun run: UniqueID) throws -> [Image]
@@ -95,7 +95,7 @@ package struct StackTime: Hashable, Sendable {
     package var app: String
     package var loop: String
     package var stack: Int64
-    /// What the samples stand for; ends at the largest number.
+    /// The time that the samples stand for; ends at the largest number.
     package var time_ns: Int64
     package var sampleCount: Int
 

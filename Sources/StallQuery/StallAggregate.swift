@@ -80,7 +80,7 @@ package struct StallAggregate: Hashable, Sendable {
 /// A query for aggregates.
 package struct AggregateQuestion: Hashable, Sendable {
     package var filter: ReportFilter
-    /// What defines a group: any key but `inclusive`.
+    /// The property that defines a group: any key but `inclusive`.
     package var key: GroupKey
     /// Also add up each group by day; reads more rows.
     package var withDays: Bool

@@ -28,7 +28,7 @@ package struct StallTable: Sendable {
         }
     }
 
-    /// What many stalls have in common.
+    /// The facts that many stalls share.
     package struct Facts: Hashable, Sendable {
         /// Index into `runs`.
         package var run: Int

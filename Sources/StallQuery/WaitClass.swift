@@ -1,9 +1,9 @@
-// What a thread waited for according to its stacks, and the word for it in a group's title. The causes of a group's
+// The kind of a thread's wait according to its stacks, and the word for it in a group's title. The causes of a group's
 // stalls take precedence, because they rest on the kernel's evidence; the stacks decide only without a cause.
 
 package import StallModel
 
-/// What a thread waits for, judging by function names. The words are stored and in JSON; never change one.
+/// The kind of a thread's wait, judging by function names. The words are stored and in JSON; never change one.
 package enum WaitClass: String, CaseIterable, Hashable, Sendable {
     case sleep, lock, disk, network, ipc, io
     /// Any of several descriptors.

@@ -44,7 +44,7 @@ package struct SilentHost: Hashable, Sendable {
 }
 
 extension StoreStatus {
-    /// The machines that are silent, those that were heard of last first.
+    /// The machines that are silent, those that pushed last first.
     package func silentHosts(at now: UnixTime) -> [SilentHost] {
         let start = now.microseconds.addingSaturated(-WatchedHost.silence_us)
         return Dictionary(grouping: watchedHosts, by: \.host).compactMap { host, apps in

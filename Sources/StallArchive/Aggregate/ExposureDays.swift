@@ -28,7 +28,7 @@ struct ExposureCell: Hashable {
     }
 }
 
-/// The sums of one cell.
+/// The sums of one bucket.
 struct ExposureTotals: Hashable {
     var stretchCount: Int64
     var end_us: Int64
@@ -84,7 +84,7 @@ final class ExposureDays {
     private let connection: Connection
     private let find, put, remove, findStretch: Statement
     private var added: [ExposureCell: ExposureTotals] = [:]
-    /// Cells of stretches that another row took the place of: only the stretches tell what is left.
+    /// Buckets with a stretch that another row replaced: they have to be added up from the stretches that remain.
     private var stale: Set<ExposureCell> = []
 
     init(_ connection: Connection) throws {
@@ -123,10 +123,10 @@ final class ExposureDays {
         }
     }
 
-    /// Forgets what was noted of a file that failed.
+    /// Forgets the notes of a file that failed.
     func forget() { (added, stale) = ([:], []) }
 
-    /// Writes what was noted, behind the stretches themselves.
+    /// Writes the noted changes, behind the stretches themselves.
     func flush() throws {
         for cell in stale {
             added[cell] = nil
@@ -147,7 +147,7 @@ final class ExposureDays {
         forget()
     }
 
-    /// Adds up a store of before.
+    /// Adds up a store that an older program wrote.
     func bringUpToDate() throws {
         if try !connection.hasExposureDays { try rebuild() }
     }
@@ -172,7 +172,7 @@ final class ExposureDays {
         return sums
     }
 
-    /// What cannot be read is for `check` to report; all else still counts.
+    /// A row that cannot be read is left to `check`; all others count.
     private static func forEachStretch(
         _ connection: Connection, ofSource source: Int64? = nil,
         _ body: (ExposureRow, _ source: Int64) -> Void

@@ -1,6 +1,5 @@
-// Which group a report belongs to. The rules are the caller's (`ReportGrouper`); here they are asked
-// once for stalls that show the same functions, since asking costs a hundred times what a report
-// may.
+// Decides which group a report belongs to. The rules are the caller's (`ReportGrouper`); they are evaluated once for
+// stalls that show the same functions, since an evaluation costs a hundred times the budget of a report.
 
 internal import StallModel
 internal import StallQuery
@@ -8,7 +7,7 @@ internal import StallStore
 
 /// Decides reports' groups. When names or stacks have changed, `forget`.
 final class GroupDecider {
-    /// What was decided of one report.
+    /// The decision for one report.
     struct Decision: Hashable {
         var signature: Int64
         /// Every location on its stacks has been looked up.

@@ -14,14 +14,14 @@ final class Grouping {
     private let rollUps: RollUpWriter
     /// Notes the same changes, by host.
     private let hostRollUps: RollUpWriter
-    /// Most cells are met again and again: writing one costs more than holding its changes back. But
-    /// not more of them than this.
+    /// Most buckets are met again and again: writing one costs more than keeping its changes in memory. At most this
+    /// many are kept.
     private let changeLimit: Int
-    /// Of a store that is on its way to another, only the groups and days of its reports are wanted.
+    /// When a store is only staged for another one, only the groups and days of its reports are computed.
     var keepsTotals = true { didSet { rollUps.keepsTotals = keepsTotals } }
     private let addUnnamed, removeUnnamed, setSignature, findState, setState: Statement
     private let findWatched, addWatched, findReports: Statement
-    /// Places whose names changed in this batch.
+    /// Locations whose names changed in this batch.
     private var renamed: Set<Int64> = []
     /// Some of them had been looked up before, so that any report may show them.
     private var renamesKnown = false
@@ -68,7 +68,7 @@ final class Grouping {
         return hostRollUps.notedCount(day: day, signature: host)
     }
 
-    /// Forgets which rows there are and what was noted and not written.
+    /// Forgets which rows there are, and all noted changes that were not written.
     func forget() throws {
         try decider.forget()
         dimensions.forget()
@@ -78,7 +78,7 @@ final class Grouping {
         renamesKnown = false
     }
 
-    /// What a file's rollback returns to.
+    /// The state that the rollback of a file returns to.
     var mark: Int { rollUps.mark }
     func rollBack(to mark: Int) throws {
         rollUps.rollBack(to: mark)
@@ -107,13 +107,13 @@ final class Grouping {
         if !decision.isNamed { try addUnnamed.run(source, row.seq) }
     }
 
-    /// Counts a report that was written, instead of what it was before.
+    /// Counts a report that was written, instead of its older state.
     func count(_ row: ReportRow, source: Int64, after outcome: ReportRows.Outcome) throws {
         if case .changed(let before) = outcome { try remove(before) }
         try add(CountedReport(row, source: source))
     }
 
-    /// Counts a report by what its row says now.
+    /// Counts a report by the current content of its row.
     func recount(_ before: CountedReport, as after: CountedReport) throws {
         try remove(before)
         try add(after)
@@ -141,14 +141,14 @@ final class Grouping {
         hostRollUps.remove(report.entry, dimension: dimension, signature: host)
     }
 
-    /// Loops of a source turn out to have recorded their watched time: their reports count in other dimension rows from
-    /// now on.
+    /// Loops of a source are found to have recorded their watched time: their reports count in other dimension rows
+    /// from now on.
     ///
     /// **Cost:** for loops that were not known to, it grows with the reports that the source has already.
     func noteWatched(_ loops: Set<Int64>, source: Int64) throws {
         let added = try loops.filter { try findWatched.number(source, $0) == 0 }
         guard !added.isEmpty else { return }
-        // Cells of days that were pruned stay as they are.
+        // Buckets of days that were pruned stay as they are.
         let first = try connection.firstWholeDay() ?? .min
         var reports: [CountedReport] = []
         try findReports.bind(source)
@@ -164,13 +164,13 @@ final class Grouping {
         for report in reports { try add(report) }
     }
 
-    /// A place of this store has other names now: reports that show it may belong to other groups.
+    /// A location of this store has other names now: reports that show it may belong to other groups.
     func noteNames(ofLocation location: Int64, wasLookedUp: Bool) {
         renamed.insert(location)
         renamesKnown = renamesKnown || wasLookedUp
     }
 
-    /// Writes what was noted: the last thing before a commit.
+    /// Writes the noted changes: the last step before a commit.
     func flush() throws {
         if !renamed.isEmpty { try regroup() }
         try flushRollUps()
@@ -189,7 +189,7 @@ final class Grouping {
         }
     }
 
-    /// Decides the groups of reports that show places with new names.
+    /// Decides the groups of reports that show locations with new names.
     private func regroup() throws {
         let stacks = try self.stacks(with: renamed)
         try decider.forget()
@@ -251,9 +251,9 @@ final class Grouping {
         try hostRollUps.delete(before: time.microseconds.day)
     }
 
-    /// The reports of a day with the cells that they count in; nil when some were pruned.
+    /// The reports of a day with the buckets that they count in; nil when some were pruned.
     ///
-    /// - Parameter key: What the cell of a report is of besides day and dimensions, given its signature.
+    /// - Parameter key: The bucket of a report besides day and dimensions, given its signature.
     private func entries(
         ofDay day: Int64, _ key: (CountedReport, _ signature: Int64) throws -> Int64
     ) throws -> [(RollUpCell, RollUpEntry)]? {
@@ -279,8 +279,8 @@ final class Grouping {
         return entries
     }
 
-    /// Decides all groups and adds everything up again. Roll-ups of days whose reports were pruned
-    /// stay as they are: nothing could tell them again.
+    /// Decides all groups and adds everything up again. Roll-ups of days whose reports were pruned stay as they are:
+    /// they cannot be computed again.
     func rebuild() throws {
         try forget()
         moves.removeAll()

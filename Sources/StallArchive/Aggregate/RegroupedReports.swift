@@ -18,7 +18,7 @@ package struct RegroupedReports: Hashable, Sendable {
 
 /// Decides the groups of all reports of a central store by the grouper's rules, and rebuilds its roll-ups.
 ///
-/// - Returns: What moved, most reports first.
+/// - Returns: The reports that moved, by old and new group, most reports first.
 package func regroupStore(
     path: String, grouper: any ReportGrouper
 ) throws(StoreError) -> [RegroupedReports] {
@@ -32,7 +32,7 @@ package func regroupStore(
 
 /// Decides the groups of all reports of a store that is open.
 ///
-/// - Returns: What moved, most reports first.
+/// - Returns: The reports that moved, by old and new group, most reports first.
 package func regroupReports(
     _ connection: Connection, _ grouper: any ReportGrouper
 ) throws(StoreError) -> [RegroupedReports] {
@@ -43,7 +43,7 @@ package func regroupReports(
         let after = try SignatureRows.groups(connection)
         return grouping.moves.compactMap { move, count -> RegroupedReports? in
             let former = move.from.flatMap { before[$0] }
-            // Rows of one group differ in what it waited for, or in being cut.
+            // Rows of one group differ in the kind of wait, or in being cut.
             guard let group = after[move.to], group.signature != former?.signature else {
                 return nil
             }

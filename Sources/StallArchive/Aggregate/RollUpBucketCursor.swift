@@ -3,15 +3,15 @@
 internal import StallModel
 internal import StallStore
 
-/// Cells that are as long as each other, of some days in a row.
+/// Buckets that are as long as each other, of some days in a row.
 struct RollUpBucketSpan {
     var dayCount: Int64
     var days: Range<Int64>
 }
 
-/// Steps through the cells of a span that a filter selects. They come by day, and within a day by dimension row.
+/// Steps through the buckets of a span that a filter selects. They come by day, and within a day by dimension row.
 struct RollUpBucketCursor {
-    /// The current cell: its dimension row, signature and first day, and from 3 on the columns that were asked for.
+    /// The current bucket: its dimension row, signature and first day, and from 3 on the columns that were asked for.
     let row: Statement
     private let dimensions: KnownDimensions
     private var dimensionRow: Int64?
@@ -19,7 +19,7 @@ struct RollUpBucketCursor {
 
     /// - Parameters:
     ///   - table: By hosts, these take the place of signatures.
-    ///   - signatures: Cells of others may be left out.
+    ///   - signatures: Buckets of others may be left out.
     init(
         _ connection: Connection, _ columns: String, _ span: RollUpBucketSpan,
         _ dimensions: KnownDimensions, of table: RollUpTable = .groups,
@@ -36,7 +36,7 @@ struct RollUpBucketCursor {
         try row.bind(span.dayCount, span.days.lowerBound, span.days.upperBound)
     }
 
-    /// Goes to the next cell.
+    /// Goes to the next bucket.
     ///
     /// - Returns: The index of its dimension row.
     mutating func next() throws -> Int? {

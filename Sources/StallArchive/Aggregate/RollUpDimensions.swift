@@ -1,9 +1,9 @@
-// What reports of one roll-up have in common besides their group.
+// The dimensions that reports of one roll-up share besides their group.
 
 internal import StallModel
 internal import StallStore
 
-/// What a report is counted under: its build, its loop's name, its verdict and its cause.
+/// The dimensions of a report: its build, its loop's name, its verdict and its cause.
 struct RollUpDimension: Hashable {
     var app: String
     var version: String
@@ -44,7 +44,7 @@ final class RollUpDimensions {
         var verdict: StallVerdict
         var cause: CauseClass?
     }
-    /// What a loop's row leads to. A class, so that a look at it copies nothing.
+    /// The dimensions of a loop's row. A class, so that reading it copies nothing.
     final class Loop {
         let app: String
         let version: String

@@ -8,7 +8,7 @@ internal import StallStore
 extension RollUpQuery {
     /// The answer of several stores: the sums of all of them, as one store would have them that has their reports.
     ///
-    /// - Parameter queries: One of each store, with the same question, that nothing was asked yet.
+    /// - Parameter queries: One for each store, with the same question, none of them used yet.
     static func answer(
         _ queries: [RollUpQuery], _ grouper: any ReportGrouper
     ) throws -> AggregateAnswer {
@@ -20,7 +20,7 @@ extension RollUpQuery {
         return try sum.makeAnswer(listing: try sum.largest.map(sum.listed) ?? sum.shownIndices)
     }
 
-    /// Adds up all groups with everything that is asked of the listed ones.
+    /// Adds up all groups with everything that is needed of the listed ones.
     private mutating func addAll(_ grouper: any ReportGrouper) throws {
         isPart = true
         // Of one store all loops may be watched, and of another none.
@@ -38,7 +38,7 @@ extension RollUpQuery {
         for span in spans(try addEdges()) { try addCells(span) }
     }
 
-    /// Adds what was added up of another store.
+    /// Adds the sums of another store.
     private mutating func add(_ other: RollUpQuery) throws {
         // A store has one row for a hash and a title.
         struct Name: Hashable { var signature: Int64, title: String }

@@ -1,6 +1,6 @@
-// Answers what ranking asks, from as few rows as can be: cells of 32 days, cells of single days at the
-// edges of the time that was asked for, and single reports for the parts of days that are left. An
-// agent's store has no cells: its reports are read and grouped here.
+// Answers ranking's questions from as few rows as can be: buckets of 32 days, buckets of single days at the edges of
+// the time that was asked for, and single reports for the parts of days that are left. An agent's store has no buckets:
+// its reports are read and grouped here.
 
 internal import StallModel
 internal import StallQuery
@@ -14,11 +14,11 @@ struct RollUpQuery {
     var groups: [Int64: ReportGroup] = [:]
     var keys = RollUpKeys()
     var sums: [RollUpSum] = []
-    /// What was added up, by the dimension row's index.
+    /// The sums, by the dimension row's index.
     var dimensionTotals: [DimensionTally] = []
     var lost = Duration.zero
     var watched = StallTotals()
-    /// Cells of watched loops are added up on their own as well.
+    /// Buckets of watched loops are added up on their own as well.
     var areMixed = false
     var special = SpecialSignatures()
     /// Groups of cut stacks that are parts of others now.
@@ -28,7 +28,7 @@ struct RollUpQuery {
     private var cellsFrom = Int64.min
     /// The names of the hosts that are selected, where the totals are by host.
     private var hosts: [Int64: String] = [:]
-    /// Other stores are added to it: every group is read whole, and is known by what it is, not by its row.
+    /// Other stores are added to it: every group is read whole, and is identified by its content, not by its row.
     var isPart = false
     /// Where the sources of other stores are, by the numbers that they have here.
     var foreignSources: [Int64: (connection: Connection, source: Int64)] = [:]
@@ -79,9 +79,10 @@ struct RollUpQuery {
         return try makeAnswer(listing: listed)
     }
 
-    /// The ranked stalls by day, of all groups: SQLite adds up the cells, which are many for a program and few for it.
+    /// The ranked stalls by day, of all groups: SQLite adds up the buckets, which are many for a program and few for
+    /// it.
     ///
-    /// - Returns: Nil where no cells tell.
+    /// - Returns: Nil where the question cannot be answered from buckets.
     mutating func dailyTotals() throws -> DailyTotals? {
         guard try chooseTable() else { return nil }
         try dimensions.load(connection, filter)
@@ -94,7 +95,7 @@ struct RollUpQuery {
         for sum in sums { for (day, totals) in sum.days { daily.add(totals, day: day) } }
         guard !days.isEmpty else { return daily }
         let list = hosts.keys.map { String($0) }.joined(separator: ", ")
-        // Sums of halves, which no number of cells makes too large: SQLite's own sum fails beyond 64 bits.
+        // Sums of halves, which no number of buckets makes too large: SQLite's own sum fails beyond 64 bits.
         let rows = try connection.prepare(
             """
             select cohort, first_day, cast(total(report_count) as integer), sum(total_ns >> 32),
@@ -121,7 +122,7 @@ struct RollUpQuery {
         return daily
     }
 
-    /// - Returns: Whether cells tell what was asked: none tells both the group and the host of a stall.
+    /// - Returns: Whether buckets can answer the question: none has both the group and the host of a stall.
     mutating func chooseTable() throws -> Bool {
         guard !filter.hosts.isEmpty || key == .host else { return true }
         guard !key.isOfFunctions, let first = try connection.hostsFromDay() else { return false }
@@ -135,7 +136,7 @@ struct RollUpQuery {
         return true
     }
 
-    /// The host that a cell is of; nil for one that is not selected. Empty where cells are not by host.
+    /// The host of a bucket; nil for one that is not selected. Empty where buckets are not by host.
     private func host(_ number: Int64) -> String? { table == .hosts ? hosts[number] : "" }
 
     private func cells(
@@ -146,7 +147,7 @@ struct RollUpQuery {
             connection, columns, span, dimensions, of: table, signatures: keys)
     }
 
-    // MARK: Cells
+    // MARK: Buckets
 
     /// Adds the reports of the parts of days at the edges of the time that was asked for.
     ///
@@ -170,7 +171,7 @@ struct RollUpQuery {
         return first..<end
     }
 
-    /// The longest cells that make up these days.
+    /// The longest buckets that make up these days.
     func spans(_ days: Range<Int64>) -> [RollUpBucketSpan] {
         guard !days.isEmpty else { return [] }
         let long = RollUpCell.longDays
@@ -187,7 +188,7 @@ struct RollUpQuery {
         ].filter { !$0.days.isEmpty }
     }
 
-    /// Notes what groups are ordered by, and nothing else of them.
+    /// Notes the numbers that groups are ordered by, and nothing else of them.
     private mutating func rankCells(_ span: RollUpBucketSpan) throws {
         var cells = try cells("report_count, total_ns, max_ns, first_us, last_us", span)
         while let dimension = try cells.next() {
@@ -202,7 +203,7 @@ struct RollUpQuery {
         }
     }
 
-    /// Adds cells to their groups.
+    /// Adds buckets to their groups.
     ///
     /// - Parameter selection: Nil for all groups, which were not ranked before.
     mutating func addCells(_ span: RollUpBucketSpan, of selection: Selection? = nil) throws {
@@ -250,7 +251,7 @@ struct RollUpQuery {
 
     private var daysComeWithCells: Bool { withDays && (isPart || largest == nil) }
 
-    /// Adds the days of listed groups, which the cells of 32 days do not tell.
+    /// Adds the days of listed groups, which buckets of 32 days do not resolve.
     private mutating func addDays(_ days: Range<Int64>, of selection: Selection) throws {
         guard !days.isEmpty else { return }
         var cells = try cells(
@@ -365,7 +366,7 @@ struct RollUpQuery {
         dimensionTotals[dimension].add(count, first, last)
     }
 
-    /// Adds to what all groups add up to, and to what they are ordered by where not all are listed.
+    /// Adds to the total of all groups, and to the numbers that they are ordered by where not all are listed.
     private mutating func noteSize(
         of index: Int, _ count: Int64, total: Int64, longest: Int64, isWatched: Bool
     ) {
@@ -411,10 +412,10 @@ struct RollUpQuery {
         keys.redirect(joins)
     }
 
-    /// Whether groups are told apart by more than the numbers of their rows.
+    /// Whether groups are distinguished by more than the numbers of their rows.
     private var needsGroups: Bool { key == .family || key == .function }
 
-    /// The sum that a cell or report belongs to.
+    /// The sum that a bucket or report belongs to.
     mutating func index(dimension: Int, signature: Int64, host: String) throws -> Int {
         let row = key.isOfFunctions ? signature : Int64(dimension)
         if key != .host, let index = keys.index(ofRow: row) { return index }
@@ -423,7 +424,7 @@ struct RollUpQuery {
         return index
     }
 
-    /// What makes the group of a cell or report.
+    /// The group of a bucket or report, as the key of its row.
     private func rowKey(
         _ dimension: Int, _ signature: Int64, _ host: String
     ) throws -> RollUpKeys.Key {
@@ -497,7 +498,7 @@ struct RollUpQuery {
         answer.lastRanked = ranked.map { dimensionTotals[$0].last_us }.max()
             .map(UnixTime.init(microseconds:))
         answer.total = lost
-        // What else than functions makes a group needs none.
+        // A group that is not made by functions needs none.
         let heaviest = listed.map {
             key.isOfFunctions ? sums[$0].heaviestSignatures(cut: special.cut) : []
         }
@@ -544,7 +545,7 @@ struct RollUpQuery {
     ///
     /// - Parameters:
     ///   - heaviest: Those of its signatures that lost the most time.
-    ///   - name: What makes the group where no function does.
+    ///   - name: The group's name where it is not made by a function.
     private func group(heaviest: [Int64], _ name: String) throws -> ReportGroup {
         // Of these only the cause may be unknown; an app or a loop may have an empty name.
         guard key.isOfFunctions else {

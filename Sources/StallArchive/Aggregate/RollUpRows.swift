@@ -52,7 +52,7 @@ struct RollUpRows {
             """)
     }
 
-    /// The totals of a cell; empty ones when there is no row.
+    /// The totals of a bucket; empty ones when there is no row.
     func totals(_ cell: RollUpCell) throws -> RollUpTotals {
         try find.bind(cell.dayCount, cell.day, cell.dimension, cell.signature)
         guard try find.step() else { return RollUpTotals() }
@@ -62,7 +62,7 @@ struct RollUpRows {
         return totals
     }
 
-    /// Writes the totals of a cell, or deletes the row of a cell without reports.
+    /// Writes the totals of a bucket, or deletes the row of a bucket without reports.
     func write(_ totals: RollUpTotals, to cell: RollUpCell) throws {
         guard totals.count > 0 else {
             return try remove.run(cell.dayCount, cell.day, cell.dimension, cell.signature)
@@ -73,7 +73,7 @@ struct RollUpRows {
             totals.first_us, totals.last_us, totals.histogram.encoded)
     }
 
-    /// The cells of one day each in the 32 days from `longDay`, added up by dimension row and signature.
+    /// The buckets of one day each in the 32 days from `longDay`, added up by dimension row and signature.
     func longTotals(from longDay: Int64) throws -> [RollUpCell: RollUpTotals] {
         var sums: [RollUpCell: RollUpTotals] = [:]
         try findDays.bind(longDay, longDay + RollUpCell.longDays)
@@ -86,7 +86,7 @@ struct RollUpRows {
         return sums
     }
 
-    /// The days that cells of 32 days begin at, as the cells of one day have it.
+    /// The first days of the buckets of 32 days, derived from the buckets of one day.
     func longDays() throws -> Set<Int64> {
         var days: Set<Int64> = []
         let rows = try connection.prepare(

@@ -1,4 +1,4 @@
-// What a question for roll-ups adds up, and by what.
+// The sums of a question for roll-ups, by its key.
 
 internal import StallModel
 internal import StallQuery
@@ -7,14 +7,14 @@ internal import StallStore
 /// One group of the answer.
 struct RollUpSum {
     var totals = RollUpTotals()
-    /// The part of loops whose watched time is recorded, and how many stalls are not of it. Of cells the part is only
+    /// The part of loops whose watched time is recorded, and how many stalls are not of it. Of buckets the part is only
     /// added up where there are stalls of both kinds.
     private var watchedPart = StallTotals()
     private var unwatchedCount: Int64 = 0
     /// A stack of it was whole.
     private(set) var isWhole = false
-    /// What groups are ordered by, and the time lost, which orders those that are equal: known of all groups where the
-    /// rest is only read of listed ones.
+    /// The number that groups are ordered by, and the time lost, which orders those that are equal: known of all groups
+    /// where the rest is only read of listed ones.
     private var size: Int64 = 0
     private var lost_ns: Int64 = 0
     private var isOrderedByLongest = false
@@ -25,7 +25,7 @@ struct RollUpSum {
     private var signatures: [Int64: Int64] = [:]
     private(set) var days: [Int: StallTotals] = [:]
 
-    /// Counts so many stalls for a day.
+    /// Counts this number of stalls for a day.
     mutating func note(day: Int64, count: Int64, total: Int64, longest: Int64) {
         var sum = days[Int(day)] ?? StallTotals()
         sum.count.addSaturated(Int(count))
@@ -54,7 +54,7 @@ struct RollUpSum {
         unwatchedCount = unwatchedCount.addingSaturated(count)
     }
 
-    /// Notes the stalls of a cell that was added.
+    /// Notes the stalls of a bucket that was added.
     mutating func note(_ cell: RollUpTotals, isWatched: Bool) {
         guard isWatched else { return noteUnwatched(cell.count) }
         var part = StallTotals()
@@ -101,7 +101,7 @@ struct RollUpSum {
         addSize(of: other)
     }
 
-    /// Adds what another group is ordered by.
+    /// Adds the number that another group is ordered by.
     mutating func addSize(of other: RollUpSum) {
         size = isOrderedByLongest ? max(size, other.size) : size.addingSaturated(other.size)
         lost_ns.addSaturated(other.lost_ns)
@@ -121,7 +121,7 @@ struct RollUpSum {
         case .max:
             size = max(size, longest)
             isOrderedByLongest = true
-        case .p95: break  // Only all of its durations tell.
+        case .p95: break  // Needs all of its durations.
         }
     }
 
@@ -179,12 +179,12 @@ extension RollUpTotals {
 
 /// Numbers the groups of an answer.
 struct RollUpKeys {
-    /// What makes one group.
+    /// The key of one group.
     enum Key: Hashable {
         case number(Int64), name(String), version(app: String, version: String)
     }
 
-    /// What makes each group where no function does.
+    /// The names of groups that are not made by functions.
     private(set) var names: [String] = []
     /// A row that led to each group.
     private(set) var rows: [Int64] = []
@@ -221,7 +221,7 @@ struct RollUpKeys {
 }
 
 extension GroupKey {
-    /// Whether the signature alone tells the group.
+    /// Whether the signature alone determines the group.
     var isOfFunctions: Bool {
         switch self {
         case .signature, .family, .function, .inclusive: true
@@ -275,7 +275,7 @@ struct KnownDimensions {
     }
 }
 
-/// What a loop's row leads to.
+/// The facts about a loop's row.
 struct LoopFacts {
     var app: String
     var version: String

@@ -1,21 +1,21 @@
-// The totals of one roll-up cell, and what one report adds to them. Pure.
+// The totals of one roll-up bucket, and the numbers that one report adds to them. Pure.
 
 internal import StallModel
 internal import StallQuery
 internal import StallStore
 
-/// Where a report counts: one cell of the roll-up.
+/// The bucket of the roll-up that a report counts in.
 struct RollUpCell: Hashable, Comparable {
     /// Days since 1970, UTC.
     var day: Int64
-    /// How many days the cell is about.
+    /// The number of days in the bucket.
     var dayCount: Int64 = 1
     var dimension: Int64
     var signature: Int64
 
     static let longDays: Int64 = 32
 
-    /// The cell of 32 days that this cell of one day is a part of.
+    /// The bucket of 32 days that this bucket of one day is a part of.
     var long: RollUpCell {
         var cell = self
         cell.dayCount = Self.longDays
@@ -42,7 +42,7 @@ extension Int64 {
     package static let microsecondsOfDay: Int64 = 86_400_000_000
 }
 
-/// The totals of one cell.
+/// The totals of one bucket.
 struct RollUpTotals: Hashable {
     var count: Int64 = 0
     // Sums end at the largest number. Nothing can be taken away from one that has: it is added up again (`apply`).
@@ -86,8 +86,8 @@ struct RollUpTotals: Hashable {
         if isLongest { (max_ns, maxSource, maxSeq) = (duration_ns, source, seq) }
     }
 
-    /// Whether the sums can be those of so many reports between the shortest and the longest. Extremes are never too
-    /// narrow, whatever was pruned; sums wrapped in programs of before.
+    /// Whether the sums can be those of this number of reports between the shortest and the longest. Extremes are never
+    /// too narrow, whatever was pruned; in older programs sums wrapped.
     var isPlausible: Bool {
         count <= 0 || cpu_ns >= 0 && product(min_ns) <= total_ns && total_ns <= product(max_ns)
     }
@@ -100,8 +100,8 @@ struct RollUpTotals: Hashable {
 
     /// Adds reports and takes others away.
     ///
-    /// - Returns: Whether sums and extremes are still exact: only the reports that are left could tell what
-    ///   comes after one that went, and what a sum is that had ended at the largest number.
+    /// - Returns: Whether sums and extremes are still exact: the next extreme after one that was removed, and a sum
+    ///   that had reached the largest number, can only be computed from the reports that are left.
     mutating func apply(_ changes: some Sequence<(entry: RollUpEntry, isRemoved: Bool)>) -> Bool {
         var added: [RollUpEntry] = []
         var removed: [RollUpEntry] = []
@@ -109,7 +109,7 @@ struct RollUpTotals: Hashable {
             if isRemoved { removed.append(entry) } else { added.append(entry) }
         }
         if !removed.isEmpty { Self.cancel(&added, &removed) }
-        // All that was here went: what is left is what came.
+        // All reports that were here were removed: only the added ones are left.
         if !removed.isEmpty, count == Int64(removed.count) {
             self = RollUpTotals()
             removed = []
@@ -132,7 +132,7 @@ struct RollUpTotals: Hashable {
                 }
     }
 
-    /// Leaves out what came and went.
+    /// Leaves out reports that were both added and removed.
     private static func cancel(_ added: inout [RollUpEntry], _ removed: inout [RollUpEntry]) {
         var balance: [RollUpEntry: Int] = [:]
         for entry in added { balance[entry, default: 0] += 1 }
@@ -143,7 +143,7 @@ struct RollUpTotals: Hashable {
 
     private mutating func remove(_ entry: RollUpEntry) {
         count -= 1
-        // A program of before may have left a sum that had wrapped.
+        // An older program may have left a sum that had wrapped.
         if total_ns < .max { total_ns &-= entry.duration_ns }
         if cpu_ns < .max { cpu_ns &-= entry.cpu_ns }
         histogram.add(

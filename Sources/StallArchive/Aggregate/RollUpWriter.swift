@@ -1,11 +1,10 @@
-// Keeps roll-ups in step with the reports: what a batch of reports changes is noted as it comes, and
-// folded into the rows just before the batch commits. A file that is rolled back takes its notes
-// with it.
+// Keeps roll-ups in step with the reports: the changes by a batch of reports are noted as they come, and folded into
+// the rows just before the batch commits. A file that is rolled back takes its notes with it.
 
 internal import StallModel
 internal import StallStore
 
-/// Notes what changes, and writes it. Works within the transaction of its caller.
+/// Notes changes, and writes them. Works within the transaction of its caller.
 final class RollUpWriter {
     private let rows: RollUpRows
     private let connection: Connection
@@ -15,7 +14,7 @@ final class RollUpWriter {
     /// Otherwise only the days are written.
     var keepsTotals = true
 
-    /// A report that now counts in a cell, or does no longer.
+    /// A report that was added to a bucket or removed from it.
     private struct Change {
         var cell: RollUpCell
         var entry: RollUpEntry
@@ -32,7 +31,7 @@ final class RollUpWriter {
         rows = try RollUpRows(connection, table)
     }
 
-    /// Deletes the cells of days from one on, and all of 32 days.
+    /// Deletes the buckets of days from one on, and all of 32 days.
     func delete(from first: Int64) throws {
         try connection.prepare(
             "delete from \(table.name) where day_count = 1 and first_day >= ?"
@@ -40,7 +39,7 @@ final class RollUpWriter {
         try deleteLong()
     }
 
-    /// Deletes the cells of days before one, and adds the others up again.
+    /// Deletes the buckets of days before one, and adds the others up again.
     func delete(before day: Int64) throws {
         try connection.prepare("delete from \(table.name) where day_count = 1 and first_day < ?")
             .run(day)
@@ -53,7 +52,7 @@ final class RollUpWriter {
             .run(RollUpCell.longDays)
     }
 
-    /// How many changes are noted: what `rollBack(to:)` returns to.
+    /// How many changes are noted: the state that `rollBack(to:)` returns to.
     var mark: Int { changes.count }
 
     /// How many more reports of a day are noted than are in the rows.
@@ -64,7 +63,7 @@ final class RollUpWriter {
         }
     }
 
-    /// Forgets what was noted after the mark was taken.
+    /// Forgets the changes that were noted after the mark.
     func rollBack(to mark: Int) { changes.removeLast(changes.count - mark) }
 
     func forget() {
@@ -90,7 +89,7 @@ final class RollUpWriter {
         changes.append(Change(cell: cell, entry: entry, isRemoved: true))
     }
 
-    /// Adds the cells of one day up to those of 32 days, of which there are none.
+    /// Adds the buckets of one day up to those of 32 days, of which there are none.
     func addUpLong() throws {
         for day in try rows.longDays() {
             for (cell, totals) in try rows.longTotals(from: day) {
@@ -99,11 +98,10 @@ final class RollUpWriter {
         }
     }
 
-    /// Writes what was noted.
+    /// Writes the noted changes.
     ///
-    /// - Parameter entries: Gives all reports of some days with their cells: for the extremes of a
-    ///   cell that lost one. Nil for a day that some reports were pruned from; then the cell keeps
-    ///   the extremes that it had.
+    /// - Parameter entries: Gives all reports of some days with their buckets: for the extremes of a bucket that lost
+    ///   one. Nil for a day that some reports were pruned from; then the bucket keeps the extremes that it had.
     func flush(entries: (Int64) throws -> [(RollUpCell, RollUpEntry)]?) throws {
         if table == .groups {
             for change in changes where !change.isRemoved { noteDay(of: change.entry) }
@@ -131,9 +129,9 @@ final class RollUpWriter {
         }
     }
 
-    /// Brings the row of each cell up to date.
+    /// Brings the row of each bucket up to date.
     ///
-    /// - Returns: The cells whose extremes may be those of reports that do not count there any more.
+    /// - Returns: The buckets whose extremes may be those of reports that do not count there any more.
     private func fold() throws -> [RollUpCell] {
         changes.sort { $0.cell < $1.cell }
         var stale: [RollUpCell] = []

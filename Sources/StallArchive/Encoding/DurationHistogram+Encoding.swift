@@ -18,7 +18,7 @@ extension DurationHistogram {
         return bytes
     }
 
-    /// Adds what was encoded; false, with a part of it added, when the bytes are no such list.
+    /// Adds an encoded histogram; false, with a part of it added, when the bytes are no such list.
     package mutating func add(encoded bytes: UnsafeRawBufferPointer) -> Bool {
         var rest = bytes[...]
         var bucket = -1

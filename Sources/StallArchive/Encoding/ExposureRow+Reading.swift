@@ -33,7 +33,7 @@ extension ExposureRow {
         exposure.micro_stall_ns
         """
 
-    /// The part of the stretch that lies between two instants; what happened in it is taken as spread evenly.
+    /// The part of the stretch that lies between two instants; its counts are assumed to be spread evenly.
     package func part(from since: UnixTime?, until: UnixTime?) -> ExposureRow {
         let end_us = start_us.addingReportingOverflow(watched_ns / 1000)
         let first = max(start_us, since?.microseconds ?? .min)

@@ -45,7 +45,7 @@ extension StallCause {
 package struct EvidenceFact: Equatable {
     package var name: String
     package var format: String
-    /// The place of its first number among those of all facts.
+    /// The index of its first number among those of all facts.
     package var firstNumber: Int64
 
     package init(name: String, format: String, firstNumber: Int64) {
@@ -88,7 +88,7 @@ extension [EvidenceFact] {
         return bytes
     }
 
-    /// What the content hashes to.
+    /// The hash of the content.
     package var hash: Int64 {
         var hash = ContentHash()
         for fact in self {

@@ -1,5 +1,5 @@
-// The evidence of a cause, taken apart: what many reports share, and the numbers that each has for itself. Putting the
-// parts together gives the same bytes again, whatever the texts say. Part of the file format.
+// The evidence of a cause in two parts: the part that many reports share, and the numbers that each has for itself.
+// Putting the parts together gives the same bytes again, whatever the texts are. Part of the file format.
 //
 //     cpu  2 ms of 502 ms    context switches  3 own, 35 forced       text
 //     cpu  %d ms of %d ms    context switches  %d own, %d forced      format, shared
@@ -20,7 +20,7 @@ package struct SplitEvidence: Equatable {
     /// Shares and holder, then the texts of formats `%s`; nil where there is nothing but the cause to say.
     package var remainder: [UInt8]?
 
-    /// What may be shared: longer evidence is not likely to be the same twice.
+    /// The length up to which a fact is shared: longer evidence is not likely to be the same twice.
     package static let factLimit = 64
     package static let byteLimit = 8192
 

@@ -20,7 +20,7 @@ extension Statement {
         return number
     }
 
-    /// A text of at most so many bytes, or the row is refused. Its length is asked first.
+    /// A text of at most `limit` bytes, or the row is refused. Its length is read first.
     package func limitedText(at column: CInt, _ limit: Int, _ noun: String) throws(StoreError)
         -> String
     {

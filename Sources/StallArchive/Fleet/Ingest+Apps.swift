@@ -1,10 +1,10 @@
-// Whose store it is, as far as it was taken.
+// The apps that a store has rows of, as far as it was imported.
 
 package import StallModel
 package import StallStore
 
 extension Ingest {
-    /// The apps that a store has reports, watched time or losses of, among what was taken of it.
+    /// The apps that a store has reports, watched time or losses of, as far as it was imported.
     ///
     /// **Cost:** grows with the reports of the store: remember the answer.
     package func apps(of store: UniqueID) throws(StoreError) -> Set<String> {

@@ -1,5 +1,5 @@
-// Takes what a sender pushes. The position is the one that `ingest` keeps of the same store: a store may be pushed today
-// and ingested as a file tomorrow, and nothing is taken twice.
+// Imports pushed batches. The position is the one that `ingest` keeps of the same store: a store may be pushed today
+// and ingested as a file tomorrow, and nothing is imported twice.
 
 package import StallModel
 package import StallStore
@@ -14,8 +14,8 @@ extension Ingest {
     /// Takes a batch in one transaction, with the position that it leaves. Any batch may come again, late or twice:
     /// a row is taken once, and of two states of it the later one stands.
     ///
-    /// - Throws: What is wrong with the central store: a full disk, a lock that lasts. Nothing of the batch is stored
-    ///   then, and the sender may try again.
+    /// - Throws: A failure of the central store: a full disk, a lock that lasts. Nothing of the batch is stored then,
+    ///   and the sender may try again.
     package func take(_ batch: PushedBatch) throws(StoreError) -> PushedBatchResult {
         switch batch.read() {
         case .failure(let refused): return refused.result
@@ -23,11 +23,11 @@ extension Ingest {
         }
     }
 
-    /// Takes batches, in order, in one transaction: what a commit costs, and each roll-up that several of them add to, is
-    /// paid once. A batch that is refused leaves nothing, and the others as they are. Returns after the commit.
+    /// Imports batches, in order, in one transaction: the cost of a commit, and of each roll-up that several of them
+    /// add to, is paid once. A refused batch changes nothing, also not the others. Returns after the commit.
     ///
-    /// - Returns: What became of each, in order. Where the transaction fails over what is in it, each batch has one of its
-    ///   own: what one of them runs into must not keep the others out.
+    /// - Returns: The outcome of each, in order. Where the transaction fails because of its content, each batch gets a
+    ///   transaction of its own: the failure of one must not keep the others out.
     package func take(_ batches: [PushedBatch]) -> [Result<PushedBatchResult, StoreError>] {
         let read = batches.map { $0.read() }
         func alone(_ rows: PushedRows) -> Result<PushedBatchResult, StoreError> {
@@ -49,7 +49,7 @@ extension Ingest {
         }
     }
 
-    /// Takes the store's lock for writing, and gives it back: throws what a batch would run into.
+    /// Takes the store's lock for writing, and gives it back: throws the error that a batch would run into.
     package func probe() throws(StoreError) { try write { _ in } }
 
     private func takeAlone(_ rows: PushedRows) throws(StoreError) -> PushedBatchResult {
@@ -74,7 +74,7 @@ extension Ingest {
         do {
             return try file.connection.savepoint {
                 let result = try rows.take(writer)
-                // What is noted and not written would be forgotten with the next batch that is refused.
+                // Rows that are noted and not written would be forgotten with the next batch that is refused.
                 try writer.flushRows()
                 return result
             }

@@ -1,4 +1,5 @@
-// What `stallctl push` sends and a collector takes: rows of one store, and how far the store is covered with them.
+// A batch that `stallctl push` sends and a collector takes: rows of one store, and how far the store is covered with
+// them.
 
 package import StallModel
 package import StallQuery
@@ -6,7 +7,8 @@ package import StallQuery
 /// Rows of one store, to be taken in one transaction or not at all.
 ///
 /// A store numbers each change of its rows by the next revision. A batch holds the rows whose last change is one of
-/// `from...through`; what changed again later comes with a later batch. Rows of one revision that fill several batches
+/// `from...through`; a row that changed again later comes with a later batch. Rows of one revision that fill several
+/// batches
 /// are sent with `through` below `from`, until the last.
 package struct PushedBatch {
     /// The store that all rows were first written to.
@@ -26,11 +28,11 @@ package struct PushedBatch {
     }
 }
 
-/// What became of a batch.
+/// The outcome of a batch.
 package enum PushedBatchResult: Hashable, Sendable {
     /// It is stored, and committed.
     case taken(Taken)
-    /// Nothing was stored: the batch begins behind what the store covers, so that something would be missing.
+    /// Nothing was stored: the batch begins behind the position of the store, so that rows would be missing.
     case gap(through: Int64)
     /// Nothing was stored: some lines cannot be taken, and are to be left out of the next attempt.
     case refused(Refused)
@@ -40,7 +42,7 @@ package enum PushedBatchResult: Hashable, Sendable {
         package var through: Int64
         /// Rows of any kind that the store did not have.
         package var added = 0
-        /// Rows that it had, and that say more now.
+        /// Existing rows that the batch extended.
         package var changed = 0
         /// Lines of kinds or versions that this program does not know, by their `schema`; they were left out.
         package var unknown: [String: Int] = [:]
@@ -68,7 +70,7 @@ package struct PushedPosition: Hashable, Sendable {
     /// All of it was taken as it was at this revision; 0 for a store that is not known.
     package var through: Int64
     /// The newest report that was taken until then, by its number and id. A sender whose store gives the number to
-    /// another report is a copy that went its own way: what it has below `through` is not here.
+    /// another report is a copy that diverged: its reports below `through` are not here.
     package var last: Report?
 
     package struct Report: Hashable, Sendable {

@@ -1,4 +1,4 @@
-// How far each store was taken, for those who send what is new of it.
+// The positions up to which stores were imported, for their senders.
 
 internal import StallModel
 internal import StallStore
@@ -15,7 +15,7 @@ final class PushedPositions {
             where store = ? and seq <= ? order by seq desc limit 1
             """)
         add = try connection.prepare("insert or ignore into source (store) values (?)")
-        // What an `ingest` in parts says of reports that are numbered higher stays true.
+        // The cover that an `ingest` in parts has recorded of reports with higher numbers stays valid.
         cover = try connection.prepare(
             """
             update source set revision = max(revision, ?1),

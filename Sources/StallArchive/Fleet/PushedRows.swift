@@ -14,7 +14,7 @@ struct PushedRows {
 
     /// Takes them, with the position that they leave. Works within the transaction of its caller.
     ///
-    /// - Throws: `RefusedBatch` where lines cannot be taken: the caller undoes what was written.
+    /// - Throws: `RefusedBatch` where lines cannot be imported: the caller rolls back.
     func take(_ writer: IngestWriter) throws -> PushedBatchResult {
         let position = try writer.positions.position(of: store)
         guard from <= position.through + 1 else { return .gap(through: position.through) }
@@ -27,7 +27,7 @@ struct PushedRows {
                 case .added: taken.added += 1
                 case .changed: taken.changed += 1
                 case .leftOut:
-                    // Acknowledged is what the store has, or counts.
+                    // Only rows that are stored or counted are acknowledged.
                     throw LineFault(
                         line: line,
                         reason: "began in a time that was pruned, and may have been here")

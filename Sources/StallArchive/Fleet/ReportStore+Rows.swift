@@ -1,12 +1,12 @@
-// What a store holds beside reports, for another store: without it, rates and losses stay behind.
+// The rows of a store besides reports, for another store: without them rates and losses would be missing there.
 
 import StallModel
 package import StallQuery
 internal import StallStore
 
 extension ReportStore {
-    /// Passes every row that is not a report to `body`, one by one from one snapshot: process runs, names, and what
-    /// rates, losses and suppressed stalls are computed from.
+    /// Passes every row that is not a report to `body`, one by one from one snapshot: process runs, names, and the rows
+    /// that rates, losses and suppressed stalls are computed from.
     ///
     /// **Cost:** memory does not grow with the store.
     package func forEachOtherRow(_ body: (PortableRow) throws -> Void) throws {
@@ -58,11 +58,11 @@ extension ReportStore {
         }
     }
 
-    /// Names of places: before the reports, so that each place keeps the source whose names it has.
+    /// Names of locations: before the reports, so that each location keeps the source whose names it has.
     private func forEachLocation(
         _ connection: Connection, _ reader: StoreRowReader, _ body: (PortableRow) throws -> Void
     ) throws {
-        // Where a place's source is not known, `ingest` takes the last one.
+        // Where a location's source is not known, `ingest` takes the last one.
         guard let last = reader.stores.max(by: { $0.key < $1.key })?.value else { return }
         let rows = try connection.prepare(
             "select id, namer from location where detail > 0 order by id")

@@ -1,5 +1,5 @@
-// What is new of a store since a revision, in the order of the changes, for who sends it elsewhere. The position is kept
-// where it is sent to: nothing is noted in the store, which may be read while its agent writes it.
+// The changes of a store since a revision, in their order, for a sender. The position is kept by the receiver: nothing
+// is noted in the store, which may be read while its agent writes it.
 
 package import StallModel
 package import StallQuery
@@ -26,7 +26,7 @@ package struct ChangePosition: Hashable, Sendable {
     }
 }
 
-/// Rows of one revision in an order: only names of places share one.
+/// Rows of one revision in an order: only names of locations share one.
 struct ChangeKey: Hashable, Comparable {
     static let (location, watchedLoop, exposure): (Int64, Int64, Int64) = (0, 1, 2)
     static let (suppression, loss, report): (Int64, Int64, Int64) = (3, 4, 5)
@@ -48,9 +48,9 @@ package struct ChangeSource: Hashable, Sendable {
     package var store: UniqueID
     /// The last revision that it gave out, or that was imported.
     package var revision: Int64
-    /// Some of its rows came as lines: then the revision does not say which there are.
+    /// Some of its rows came as lines: then the revision does not show which ones are stored.
     package var hasLines: Bool
-    /// The last of the store: places that no source is known to have named count as its own.
+    /// The last of the store: locations without a known source count as its own.
     fileprivate var isLast = false
     fileprivate(set) var id: Int64
     /// Names that changed behind it, up to the revision, are its own.
@@ -88,8 +88,8 @@ extension ReportStore {
         }
     }
 
-    /// Passes the rows of a source that changed behind a position, in the order of their changes, until `body` says
-    /// that it has enough. Each process run comes before its first row. One snapshot: `body` must not wait for anybody.
+    /// Passes the rows of a source that changed behind a position, in the order of their changes, until `body` returns
+    /// that it has enough. Each process run comes before its first row. One snapshot: `body` must not wait.
     ///
     /// - Parameters:
     ///   - runs: The runs that were passed before; those that are passed now are added.
@@ -128,8 +128,8 @@ extension ReportStore {
         return result
     }
 
-    /// The open reports of a source whose process is known to be gone, as what became of them. Their own store does not
-    /// say it yet, so that they have no revision that would be new.
+    /// The open reports of a source whose process is known to be gone, each with its end. Their own store has not
+    /// recorded it yet, so that they have no revision that would be new.
     package func abandonedReports(of source: ChangeSource) throws(StoreError) -> [PortableReport] {
         guard role == .agent else { return [] }
         return try answer { connection in
@@ -143,7 +143,7 @@ extension ReportStore {
     }
 }
 
-/// The keys of what changed, merged from all tables.
+/// The keys of changed rows, merged from all tables.
 private final class ChangeKeys {
     private var heads: [(key: ChangeKey, rows: Statement)] = []
     private let behind: ChangeKey
@@ -256,7 +256,7 @@ extension StoreRowReader {
         }
     }
 
-    /// The run of a key's row, by its number; nil for a place.
+    /// The run of a key's row, by its number; nil for a location.
     fileprivate func runNumber(of key: ChangeKey, _ source: ChangeSource) throws -> Int64? {
         switch key.kind {
         case ChangeKey.location: nil
@@ -268,7 +268,7 @@ extension StoreRowReader {
 }
 
 extension PortableReport {
-    /// The report as what became of it.
+    /// The report with this end.
     fileprivate func ended(_ end: OpenStallEnd) -> PortableReport {
         var report = self
         report.report.state = end.state

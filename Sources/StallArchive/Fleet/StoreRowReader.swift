@@ -1,4 +1,4 @@
-// Reads what a store holds as rows that another store can take: everything that `ingest` of the file takes over.
+// Reads a store's content as rows that another store can import: everything that `ingest` of the file imports.
 
 internal import StallModel
 internal import StallQuery
@@ -168,7 +168,7 @@ final class StoreRowReader {
                 run: try run(id), reason: word, count: try findLoss.integer(at: 0)))
     }
 
-    /// - Parameter store: Whose names it has.
+    /// - Parameter store: The store whose names it has.
     func location(_ id: Int64, of store: UniqueID) throws -> PortableRow? {
         try findLocation.bind(id)
         guard try findLocation.step() else { return nil }

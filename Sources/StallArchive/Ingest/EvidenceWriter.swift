@@ -8,8 +8,8 @@ final class EvidenceWriter {
     private let find, add, addFact: Statement
     private var known: [[UInt8]: Int64] = [:]
     private var rowCount: Int64
-    /// Beyond so many rows new evidence stays text: an app whose evidence is never the same twice, by the names of its
-    /// files, would pay three times for it.
+    /// The number of rows beyond which new evidence stays text: an app whose evidence is never the same twice, by the
+    /// names of its files, would pay three times for it.
     private static let rowLimit: Int64 = 20_000
 
     init(_ connection: Connection) throws {

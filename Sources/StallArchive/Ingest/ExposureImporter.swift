@@ -1,9 +1,9 @@
-// Takes one source's exposure and suppressed stalls over, beside its reports (SourceTransfer.swift).
+// Imports one source's exposure and suppressed stalls, beside its reports (SourceTransfer.swift).
 
 internal import StallModel
 internal import StallStore
 
-/// The exposure of an incoming store, each row checked on its way in.
+/// The exposure of an incoming store, each row checked when it is read.
 struct ExposureImporter {
     private let findExposure, findSuppressed: Statement
 
@@ -20,7 +20,7 @@ struct ExposureImporter {
             """)
     }
 
-    /// Takes what is newer than `revision`.
+    /// Imports the rows that are newer than `revision`.
     ///
     /// - Parameters:
     ///   - days: Adds the stretches up by day.
@@ -42,7 +42,7 @@ struct ExposureImporter {
                 start_us: findExposure.limited(
                     at: 2, 0...ValueLimits.time_us, "time in microseconds"),
                 at: 3)
-            // Readers take more: programs before let it into central stores.
+            // Readers accept more: older programs let it into central stores.
             _ = try findExposure.limited(
                 at: 3, 0...ValueLimits.watched_ns, "period of watched time in nanoseconds")
             row.loop = try loop(row.loop)

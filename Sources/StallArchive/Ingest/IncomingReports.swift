@@ -1,4 +1,4 @@
-// The new reports of an incoming store, some thousands at a time, each checked on its way in.
+// The new reports of an incoming store, some thousands at a time, each checked when it is read.
 
 internal import StallModel
 internal import StallStore
@@ -8,7 +8,7 @@ struct IncomingReports {
     var rows: [ReportRow] = []
     fileprivate var byteCount = 0
 
-    // What waits to be written must not fill the memory, whatever the file holds.
+    // Rows that wait to be written must not fill the memory, whatever the file holds.
     fileprivate static let rowLimit = 10_000
     fileprivate static let byteLimit = 2 << 20
     fileprivate var isFull: Bool { rows.count >= Self.rowLimit || byteCount >= Self.byteLimit }

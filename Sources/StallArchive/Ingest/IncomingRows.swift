@@ -1,10 +1,10 @@
-// What an incoming store holds, each row checked on its way in: a value out of range, or a name of
-// something that is missing, refuses the whole file.
+// The rows of an incoming store, each checked when it is read: a value out of range, or a name of something that is
+// missing, refuses the whole file.
 
 internal import StallModel
 internal import StallStore
 
-/// The rows of an incoming store, each checked on its way in.
+/// The rows of an incoming store, each checked when it is read.
 final class IncomingRows {
     private let findState, findRun, findLoop: Statement
     private let findLabel, findImage, findLoads, findLocation, findNamed, findFrames: Statement
@@ -59,10 +59,10 @@ final class IncomingRows {
         return try findState.step() ? try findState.value(at: 0) : nil
     }
 
-    /// The source whose names the place has, where that is known.
+    /// The source whose names the location has, where that is known.
     func namer(ofLocation location: Int64) throws -> Int64? { try findNamer.found(location) }
 
-    /// What the file says that the content of the reports' stacks hashes to, by their numbers.
+    /// The content hashes of the reports' stacks as the file claims them, by the stacks' numbers.
     func stackHashes(of reports: [ReportRow]) throws -> [Int64: Int64] {
         var hashes: [Int64: Int64] = [:]
         func note(_ stack: Int64?) throws {
@@ -149,11 +149,11 @@ final class IncomingRows {
         }
     }
 
-    /// A place with names, by its number, its hash and what is known of it, and what the file says that the function
-    /// hashes to whose code it is in, behind the inlined ones.
+    /// A location with names, by its number, its hash and what is known of it, and the hash that the file claims for
+    /// the function that contains it, behind the inlined ones.
     typealias NamedLocation = (id: Int64, hash: Int64, detail: Int64, function: Int64?)
 
-    /// The first places whose names changed after `revision`, behind the one of number `last`.
+    /// The first locations whose names changed after `revision`, behind the one of number `last`.
     ///
     /// - Returns: At most `namedLimit` of them.
     func namedLocations(after revision: Int64, behind last: Int64) throws -> [NamedLocation] {
@@ -199,7 +199,7 @@ final class IncomingRows {
         return frames
     }
 
-    /// What the file says that the stack's content hashes to.
+    /// The content hash that the file claims for the stack.
     func stackHash(_ id: Int64) throws -> Int64 {
         try one(findStackHash, id, "stack") { try $0.integer(at: 0) }
     }

@@ -1,6 +1,5 @@
-// Reads the store that is being ingested, row by row, from one snapshot. It is input, from another
-// program and perhaps another machine: what it says is checked, and any contradiction refuses the
-// whole file.
+// Reads the store that is being ingested, row by row, from one snapshot. It is input, from another program and perhaps
+// another machine: its content is checked, and any contradiction refuses the whole file.
 
 internal import StallModel
 internal import StallStore
@@ -20,9 +19,9 @@ final class IncomingStore: @unchecked Sendable {
     private var preparedExposure: ExposureImporter?
     /// More is new in it than is read ahead, as far as that is known: it is not to be held in memory.
     private(set) var isLarge: Bool
-    /// What is new of one source, read before anyone asked.
+    /// The news of one source, read ahead.
     private var ahead: (source: Int64, news: News)?
-    /// What reading it may cost.
+    /// The budget for reading it.
     let budget: SourceBudget
     private var namedAhead: (revision: Int64, places: [IncomingRows.NamedLocation])?
 
@@ -31,7 +30,7 @@ final class IncomingStore: @unchecked Sendable {
         var id: Int64
         var store: UniqueID
         var revision: Int64
-        /// The store that it was a copy of before the two went separate ways.
+        /// The store that this one was a copy of until the two diverged.
         var origin: UniqueID?
         /// Some of its reports came as lines: then `revision` does not say how many there are.
         var hasLines: Bool
@@ -52,7 +51,7 @@ final class IncomingStore: @unchecked Sendable {
         var image: Int64
         var offset: Int64
         var kind: Int64
-        /// What is known of it.
+        /// The detail in which it is known.
         var detail: Int64
     }
     struct Stack {
@@ -60,16 +59,16 @@ final class IncomingStore: @unchecked Sendable {
         var isTruncated: Bool
     }
 
-    /// What has come to a source since a position, as far as it was read.
+    /// The rows that have come to a source since a position, as far as they were read.
     struct News {
         /// Where the reading is; more comes behind it.
         var cursor: ReportCursor
         var reports: IncomingReports
-        /// What the file says that the content of stacks hashes to, of those that the reports show.
+        /// The content hashes that the file claims for the stacks that the reports show.
         var stackHashes: [Int64: Int64]
     }
 
-    /// Opens the file. What is read from then on is of one snapshot.
+    /// Opens the file. All later reads are of one snapshot.
     init(_ path: String, stop: StopFlag = StopFlag()) throws(StoreError) {
         let budget = SourceBudget(
             bytes: ["", "-wal"].reduce(0) { $0 + (FileFacts(path + $1)?.allocatedBytes ?? 0) },
@@ -112,8 +111,8 @@ final class IncomingStore: @unchecked Sendable {
         }
     }
 
-    /// Reads what is new of the first source that has news, so that it is there when asked for. An
-    /// agent's store has one.
+    /// Reads the news of the first source that has any, so that they are there when asked for. An agent's store has one
+    /// source.
     ///
     /// - Parameter known: How far a source was imported.
     func prefetcher(known: (UniqueID) -> SourceWatermark) throws {
@@ -133,7 +132,7 @@ final class IncomingStore: @unchecked Sendable {
         }
     }
 
-    /// What is new of a source. It may begin at an earlier position, and is given away.
+    /// The news of a source. They may begin at an earlier position, and are given away.
     func news(of source: Source, behind position: SourcePosition) throws -> News {
         if let ahead, ahead.source == source.id,
             ahead.news.cursor.start.isBehind(orAt: position)
@@ -144,7 +143,7 @@ final class IncomingStore: @unchecked Sendable {
         return try readNews(of: source, behind: position)
     }
 
-    /// The first places whose names changed after a revision, perhaps with some that changed before.
+    /// The first locations whose names changed after a revision, perhaps with some that changed before.
     func firstNamed(after revision: Int64) throws -> [IncomingRows.NamedLocation] {
         if let namedAhead, namedAhead.revision <= revision {
             self.namedAhead = nil
@@ -176,7 +175,7 @@ final class IncomingStore: @unchecked Sendable {
         return sources
     }
 
-    /// A report, as far as it tells which one it is.
+    /// The columns of a report that identify it.
     struct ReportKey {
         var seq: Int64
         var id: UniqueID

@@ -1,4 +1,4 @@
-// Imports stores of ordinary size, many in a transaction, a savepoint each: all of one, or nothing.
+// Imports stores of ordinary size, many per transaction, each in a savepoint: all of one, or nothing.
 
 internal import StallModel
 internal import StallStore
@@ -28,7 +28,7 @@ extension Ingest {
             {
                 if case .success(let store) = next.store, store.isLarge { return next }
                 let result = try take(next, from: ahead, writer)
-                // What was cut short by a signal is imported by the next run.
+                // A file that was cut short by a signal is imported by the next run.
                 if case .skipped(.interrupted) = result.outcome { break }
                 rest.removeFirst()
                 importedCount += result.addedCount + result.changedCount
@@ -62,7 +62,7 @@ extension Ingest {
             }
             var transfer: StoreTransfer
             do { transfer = try takeAll(isStrict: false) } catch StoreError.sharedIdentity {
-                // It is a copy that went its own way, which the last numbers did not tell.
+                // It is a copy that diverged, which the last numbers did not show.
                 if let mark { try writer.rollBack(to: mark) }
                 transfer = try takeAll(isStrict: true)
             }
@@ -77,7 +77,7 @@ extension Ingest {
         return result
     }
 
-    /// Notes what is true of a store of which all was imported.
+    /// Notes the facts of a store of which all was imported.
     func finish(
         _ result: inout IngestFileResult, _ next: SourcePrefetcher.Answer,
         _ transfer: StoreTransfer,

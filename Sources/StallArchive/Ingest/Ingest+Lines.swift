@@ -26,7 +26,7 @@ extension Ingest {
             let isAtEnd = try importLineBatch(&feed, &counts, &result)
             result.outcome = .taken(added: counts.added, changed: counts.changed)
             importedCount = importedBefore + counts.added + counts.changed
-            // Asked first: what tells it to stop ends the reading too.
+            // Polled first: a request to stop ends the reading, too.
             if isCancelled() { return (result, true) }
             if isAtEnd { break }
         }
@@ -76,7 +76,7 @@ extension Ingest {
             for (line, row) in batch {
                 do {
                     let outcome = try writer.take(row)
-                    // Of what is not a report, files tell no numbers either.
+                    // Only reports are counted.
                     guard case .report(let report) = row else {
                         if verifies { others.append(row) }
                         continue

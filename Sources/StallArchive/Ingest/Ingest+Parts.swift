@@ -1,5 +1,5 @@
-// Imports a large store in parts, a transaction each, so that no other job waits for all of it, the log stays short,
-// and a job that is killed goes on where it was.
+// Imports a large store in parts, one transaction per part, so that no other job waits for all of it, the log stays
+// short, and a job that is killed continues where it was.
 
 internal import StallModel
 internal import StallStore
@@ -13,7 +13,7 @@ extension Ingest {
     ) throws(StoreError) -> IngestFileResult? {
         let path = next.path
         var result = IngestFileResult(path: path, outcome: .taken(added: 0, changed: 0))
-        // What was committed.
+        // The reports that were committed.
         var (imported, hasPart) = (ImportedCount(), false)
         do throws(StoreError) {
             let incoming = try next.store.get()
@@ -27,7 +27,7 @@ extension Ingest {
                     isAtEnd = try importPart(of: transfer, next, &result)
                 } catch {
                     guard case .sharedIdentity = error, !transfer.isStrict else { throw error }
-                    // It is a copy that went its own way, which the last numbers did not tell.
+                    // It is a copy that diverged, which the last numbers did not show.
                     transfer = try self.transfer(incoming, isStrict: true)
                     before = imported
                     continue
@@ -47,7 +47,7 @@ extension Ingest {
             if hasPart { result.partial = imported }
             result.outcome = .skipped(error)
             if case .interrupted = error {
-                // The next run goes on with it.
+                // The next run continues with it.
                 guard result.partial != nil else { return nil }
                 result.outcome = .taken(added: imported.added, changed: imported.changed)
             }

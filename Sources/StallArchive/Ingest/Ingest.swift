@@ -1,18 +1,18 @@
 // Imports the reports of other stores into a central store.
 //
 //     files -> as they were? -> SourcePrefetcher, on other threads
-//         -> batches, a transaction each -> files, a savepoint each
-//         -> parts of a large store, a transaction each
+//         -> batches, one transaction per batch -> files, one savepoint per file
+//         -> parts of a large store, one transaction per part
 //
-// What says how far a source was imported moves in the same transaction as its reports. So a job that
-// is killed, runs twice, or runs beside another imports nothing twice and loses nothing.
+// The position up to which a source was imported moves in the same transaction as its reports. So a job that is killed,
+// runs twice, or runs beside another imports nothing twice and loses nothing.
 
 internal import CSQLite
 package import StallModel
 package import StallQuery
 package import StallStore
 
-/// Copies what is new in other stores into one central store.
+/// Copies the new reports of other stores into one central store.
 package final class Ingest {
     let file: StoreFile
     let stop = StopFlag()
@@ -22,11 +22,11 @@ package final class Ingest {
     private var openWriter: IngestWriter?
     let partLimit: Int
     let clock: () -> UnixTime
-    /// What was imported in this run, so that each file need not add up all before it.
+    /// The reports that this run imported, so that each file need not add up all before it.
     var importedCount = 0
 
-    /// Tells SQLite that its threads need not agree on how much memory they use. Call it before any
-    /// store is opened, and only in a program of our own: it holds for the whole process.
+    /// Turns off SQLite's memory statistics, on which its threads would have to agree. Call it before any store is
+    /// opened, and only in a program of our own: it holds for the whole process.
     package static func prepareProcess() { _ = stall_sqlite_without_memory_statistics() }
 
     /// Opens the central store; creates or migrates it where needed. Its directory must exist.
@@ -35,10 +35,10 @@ package final class Ingest {
     ///   - grouper: Decides the reports' groups. Where the store is grouped by other rules, the first
     ///     batch regroups all of it.
     ///   - changeLimit: How many changes of roll-ups are held in memory.
-    ///   - partLimit: A store with more new reports than are read ahead is imported in parts of about so many
-    ///     reports, a transaction each.
+    ///   - partLimit: A store with more new reports than are read ahead is imported in parts of about this many
+    ///     reports, one transaction per part.
     ///   - holdsOnlyNews: The store begins with the positions of sources whose reports are elsewhere. Copies of a store
-    ///     that went their own ways are then told apart only among the sources of one run. Roll-ups are kept elsewhere, too.
+    ///     that diverged are then distinguished only among the sources of one run. Roll-ups are kept elsewhere, too.
     ///   - clock: The time that files' ages are compared with.
     package init(
         into path: String, grouper: any ReportGrouper, changeLimit: Int = 500_000,
@@ -59,7 +59,7 @@ package final class Ingest {
         openWriter?.grouping.keepsTotals = !holdsOnlyNews
     }
 
-    /// A source file that is there, and what is done with it.
+    /// An existing source file, and what is done with it.
     struct SourceFile {
         var path: String
         var kind: SourceFiles.Kind
@@ -75,11 +75,12 @@ package final class Ingest {
     ///
     /// - Parameters:
     ///   - lines: Opens a file of lines; `-` is standard input. Nil refuses such files.
-    ///   - verifies: Compares what each store says it holds with what was imported, as is needed before it may go.
-    ///   - isQuarantined: Files of which nothing is even tried.
-    ///   - isCancelled: Asked between transactions and now and then in a long file; what was imported until
-    ///     then is kept.
-    /// - Throws: only what is wrong with the central store; the transactions before it are kept.
+    ///   - verifies: Compares the reports that each store claims to hold with those that were imported, as is needed
+    ///     before it may be deleted.
+    ///   - isQuarantined: Files that are not even tried.
+    ///   - isCancelled: Polled between transactions and now and then in a long file; all that was imported until then
+    ///     is kept.
+    /// - Throws: only errors of the central store; the transactions before it are kept.
     package func run(
         _ paths: [String],
         lines: ((_ path: String) throws(StoreError) -> any ReportFeed)? = nil,
@@ -187,13 +188,13 @@ package final class Ingest {
         }
     }
 
-    /// Notes what a file was like that was imported, if every later change of it will show.
+    /// Notes the state of a file that was imported, if every later change of it will show.
     func note(_ path: String, _ state: SourceFileState?, _ writer: IngestWriter) throws {
         guard let state, state.isSettled(at: clock()) else { return }
         try writer.files.note(path, state)
     }
 
-    /// Runs `body` in a transaction that ends with what it noted.
+    /// Runs `body` in a transaction that ends with the changes it noted.
     func write<Answer>(_ body: (IngestWriter) throws -> Answer) throws(StoreError) -> Answer {
         let writer = try writer()
         do {

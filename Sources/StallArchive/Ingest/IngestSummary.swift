@@ -1,4 +1,4 @@
-// What a run of ingest reports.
+// The results of a run of ingest.
 
 import StallModel
 package import StallQuery
@@ -12,7 +12,7 @@ package struct ImportedCount: Hashable, Sendable {
     var sum: Int { added + changed }
 }
 
-/// What became of one file that `ingest` was given or found.
+/// The outcome of one file that `ingest` was given or found.
 package struct IngestFileResult: Hashable, Sendable {
     package enum Outcome: Hashable, Sendable {
         /// Reports that the central store did not have, and ones it had that have changed since.
@@ -22,12 +22,12 @@ package struct IngestFileResult: Hashable, Sendable {
     }
     package var path: String
     package var outcome: Outcome
-    /// What was imported of a large store that was not imported whole: its import was interrupted, or a later part of
-    /// it is damaged. The next run that can goes on with it.
+    /// The part of a large store that was imported when its import was interrupted, or a later part of it is damaged.
+    /// The next run that can continues with it.
     package var partial: ImportedCount?
     /// It is as it was when all of it was imported, and was not opened.
     package var isUnchanged = false
-    /// Reports that it says it holds and that are not in the central store after all: then it is not to go.
+    /// Reports that it claims to hold and that are not in the central store after all: then it is not deleted.
     package var missingCount = 0
     /// Lines that were not taken: many of them, and how many there are.
     package var lineFaults: [LineFault] = []
@@ -67,11 +67,11 @@ package struct IngestFileResult: Hashable, Sendable {
     static let lineFaultLimit = 100_000
 }
 
-/// What one run of `ingest` did.
+/// The results of one run of `ingest`.
 package struct IngestSummary: Hashable, Sendable {
     /// In the order they were taken.
     package var files: [IngestFileResult]
-    /// It was told to stop before all files were looked at.
+    /// The job was cancelled before all files were examined.
     package var isCancelled = false
     /// Files that were not even tried.
     package var quarantinedCount = 0

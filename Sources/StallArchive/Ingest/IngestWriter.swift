@@ -1,4 +1,4 @@
-// Writes what another store holds as rows of the central one. Ingest gives it transactions.
+// Writes another store's content as rows of the central one. Ingest gives it transactions.
 
 internal import StallModel
 internal import StallQuery
@@ -88,7 +88,7 @@ final class IngestWriter {
         try grouping.forget()
     }
 
-    /// What the rollback of a file returns to.
+    /// The state that the rollback of a file returns to.
     var mark: Int { grouping.mark }
     func rollBack(to mark: Int) throws {
         interner.forget()
@@ -99,16 +99,16 @@ final class IngestWriter {
         try grouping.rollBack(to: mark)
     }
 
-    /// Writes what was noted of rows that are no reports.
+    /// Writes the noted rows that are no reports.
     func flushRows() throws { try rows.flush() }
 
-    /// Writes what was noted: the last thing before a commit.
+    /// Writes the noted changes: the last step before a commit.
     func flush() throws {
         try flushRows()
         try grouping.flush()
     }
 
-    /// Imports what a source says of its losses.
+    /// Imports the losses that a source counted.
     ///
     /// - Parameter run: A run's number in the central store, by its number in the incoming one.
     func importLosses(
@@ -134,7 +134,7 @@ final class IngestWriter {
     /// Notes that some of a source's reports came as lines.
     func noteLines(of target: Int64) throws { try noteLines.run(target) }
 
-    /// How far each store was imported; of several copies of one, what all have.
+    /// How far each store was imported; of several copies of one, the lowest.
     func watermarks() throws -> [UniqueID: SourceWatermark] {
         var known: [UniqueID: SourceWatermark] = [:]
         while try allSources.step() {
@@ -150,7 +150,7 @@ final class IngestWriter {
 
     /// Takes a row that comes on its own.
     ///
-    /// - Parameter isCounted: No position of its source says that it was taken.
+    /// - Parameter isCounted: No position of its source covers it.
     /// - Returns: Nil where the store has it as it is, or is to have it no more.
     /// - Throws: `LineFault` for a row that cannot be taken.
     func take(_ row: PortableRow, isCounted: Bool = true) throws -> RowOutcome? {
@@ -170,8 +170,8 @@ final class IngestWriter {
         }
     }
 
-    /// How many of these reports, which were taken, the central store does not have: before their file goes, each line
-    /// is compared with what was written.
+    /// How many of these reports, which were imported, the central store does not have: before their file is deleted,
+    /// each line is compared with the stored row.
     func missingCount(_ reports: [PortableReport]) throws -> Int {
         // Which days have reports of which source is known once it is written.
         try flush()
@@ -200,8 +200,8 @@ final class IngestWriter {
         }
     }
 
-    /// How many of the incoming store's reports the central store does not have, and should: before a file goes, what
-    /// it says it holds is compared with what was taken.
+    /// How many of the incoming store's reports the central store does not have, and should: before a file is deleted,
+    /// its content is compared with the imported rows.
     func missingCount(_ incoming: IncomingStore) throws -> Int {
         var (missing, isFlushed) = (0, false)
         let pruned = try families.prunedBefore()
@@ -226,8 +226,8 @@ final class IngestWriter {
         return missing
     }
 
-    /// Makes hangs of our open reports whose process is gone, or that are hangs in the incoming
-    /// store. A store that does not have a report says nothing of how it ended.
+    /// Makes hangs of our open reports whose process is gone, or that are hangs in the incoming store. A store without
+    /// a report has no evidence of how it ended.
     ///
     /// - Returns: How many, and how many stay open.
     func closeReports(
@@ -238,7 +238,7 @@ final class IngestWriter {
             let state = try incoming.rows().state(of: report, ofSource: source.id)
             // An agent leaves its last word beside its own store. Beside any other file is whatever its owner put there.
             let isOwn = state != nil && incoming.role == .agent
-            // A process that left no word is gone when its own store, or this machine, says so.
+            // A process that recorded no end is gone when its own store, or this machine, has evidence of it.
             let end =
                 (isOwn ? report.end(in: incoming.path, here) : nil)
                 ?? (state == .hang ? OpenStallEnd(state: .hang, ending: .killed) : nil)

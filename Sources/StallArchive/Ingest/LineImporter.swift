@@ -17,7 +17,7 @@ final class LineImporter {
     private var sources: [UniqueID: Int64] = [:]
     /// Every source that once was one with a store, and the store's own.
     private var branches: [UniqueID: [SourceFamilies.Branch]] = [:]
-    /// The source of the report that is taken: whose names its places get.
+    /// The source of the report that is imported: the owner of its locations' names.
     private var namer: Int64 = 0
 
     /// The store that reports without an origin are known by; their numbers are hashes of their ids.
@@ -70,12 +70,11 @@ final class LineImporter {
 
     /// Adds the report, or brings the one that it is up to date.
     ///
-    /// How far its source was taken over does not move: other reports of that source may be
-    /// elsewhere.
+    /// The position of its source does not move: other reports of that source may be elsewhere.
     ///
     /// - Parameter isCounted: Its source has lines then, of which no position says how far they go.
     /// - Returns: nil when the store has it as it is, or newer.
-    /// - Throws: `LineFault` when another report has its place.
+    /// - Throws: `LineFault` when another report has its number.
     func take(_ portable: PortableReport, isCounted: Bool = true) throws -> RowOutcome? {
         let report = portable.report
         // Slow, but only for lines that some other program wrote.
@@ -88,7 +87,7 @@ final class LineImporter {
         guard let source = try source(origin, of: report.id) else { return nil }
         namer = source
         if let revision = try findRevision.found(source, origin.seq) {
-            // Who sends may know that the process is gone, which the store itself never wrote.
+            // A sender may know that the process is gone, which the store itself never wrote.
             let isClosed =
                 try revision == origin.revision && report.state != .open
                 && findState.found(source, origin.seq) == Int64(StallState.open.rawValue)
@@ -138,7 +137,7 @@ final class LineImporter {
         return .changed
     }
 
-    /// Whether the report is here, under whatever source. What was written of it must have been flushed.
+    /// Whether the report is here, under whatever source. Its pending rows must have been flushed.
     func holds(_ portable: PortableReport) throws -> Bool {
         let (id, start) = (portable.report.id, portable.report.start.microseconds)
         if let origin = portable.origin,
@@ -171,7 +170,7 @@ final class LineImporter {
     }
 
     /// The source that a report belongs to; nil when another that was one with it has the report. Where the number is
-    /// another report's, the line is of a copy that went its own way.
+    /// another report's, the line is of a copy that diverged.
     private func source(_ origin: ReportOrigin, of id: UniqueID) throws -> Int64? {
         let source = try source(origin.store)
         guard origin.store != Self.nowhere else { return source }
@@ -228,7 +227,7 @@ final class LineImporter {
             let hash = ContentHash.location(image: image.hash, offset: offset, kind: kind)
             let isNew = try interner.knownLocation(hash: hash) == nil
             let place = try interner.location(image: image, offset: offset, kind: kind)
-            // The frames of a place end with the one that is not inlined.
+            // The frames of a location end with the one that is not inlined.
             let count = (frames.firstIndex { !$0.isInlined } ?? frames.endIndex) + 1
             let own = frames.prefix(upTo: min(count, frames.endIndex))
             frames = frames.dropFirst(own.count)
@@ -242,7 +241,7 @@ final class LineImporter {
         return try interner.addStack(hash: hash, entries, isTruncated: isTruncated)
     }
 
-    /// Attaches names that say more than those the store has.
+    /// Attaches names that are more detailed than those the store has.
     private func name(_ place: Interned, _ frames: ArraySlice<Frame>, isNew: Bool) throws {
         let names = frames.map(FrameNames.init)
         // A frame without a name does not say whether it was looked up; one inlined into another does.

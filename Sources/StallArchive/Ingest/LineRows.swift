@@ -1,5 +1,5 @@
-// Writes what is not a report, and comes as a line: watched time, stalls without a report, losses, process runs and
-// names. Each row stands for itself, whatever came before it; of two states of one row the greater stays.
+// Writes the rows that are not reports and come as lines: watched time, stalls without a report, losses, process runs
+// and names. Each row is complete, whatever came before it; of two states of one row the greater stays.
 
 internal import StallModel
 internal import StallQuery
@@ -55,7 +55,7 @@ final class LineRows {
         days.forget()
     }
 
-    /// Writes what was noted.
+    /// Writes the noted rows.
     func flush() throws {
         for (source, loops) in watched { try grouping.noteWatched(loops, source: source) }
         watched.removeAll(keepingCapacity: true)
@@ -124,8 +124,8 @@ final class LineRows {
         return nil
     }
 
-    /// Takes the names of a place, where they say more than what is known. The place may come before the reports that
-    /// show it.
+    /// Imports the names of a location, where they are more detailed than the known ones. The location may come before
+    /// the reports that show it.
     func take(_ row: PortableLocation, source: Int64) throws -> RowOutcome? {
         let frames = row.frames.map(FrameNames.init)
         guard !frames.isEmpty else { return nil }
@@ -150,9 +150,9 @@ final class LineRows {
         return known == nil ? .added : .changed
     }
 
-    // MARK: What is stored
+    // MARK: Stored rows
 
-    /// Whether the store has the stretch, or one of the same start that went on for longer.
+    /// Whether the store has the stretch, or one of the same start that lasted longer.
     func holds(
         _ row: PortableExposure, source: Int64, siblings: [SourceFamilies.Branch]
     ) throws -> Bool {
@@ -215,7 +215,7 @@ final class LineRows {
     }
 }
 
-/// What a row in transfer was to the store that took it.
+/// The outcome of a row in transfer, for the store that took it.
 enum RowOutcome {
     case added, changed
     /// A report that was taken once, and pruned since.

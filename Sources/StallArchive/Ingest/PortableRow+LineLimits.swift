@@ -1,11 +1,11 @@
-// What a row that comes as a line may hold: the same ranges as in a store.
+// The values that a row in a line may hold: the same ranges as in a store.
 
 internal import StallModel
 internal import StallQuery
 internal import StallStore
 
 extension PortableRow {
-    /// - Throws: `LineFault` for what no store takes.
+    /// - Throws: `LineFault` for values that no store accepts.
     func checkLimits() throws(LineFault) {
         switch self {
         case .report(let row): try row.report.checkLimits(row.origin)

@@ -5,15 +5,15 @@ internal import StallModel
 internal import StallQuery
 internal import StallStore
 
-/// Tells lines of pruned reports from those that come for the first time. Works within the transaction of its caller;
-/// after a rollback, `forget`.
+/// Distinguishes lines of pruned reports from those that come for the first time. Works within the transaction of its
+/// caller; after a rollback, `forget`.
 final class PrunedReports {
     enum Answer {
         /// It was not here: no report of its source, or none of its host and day, was pruned.
         case isNew
-        /// The position of its source says that it was taken: roll-ups count it.
+        /// The position of its source covers it: roll-ups count it.
         case wasTaken
-        /// Reports of its host and day were pruned, and nothing says which.
+        /// Reports of its host and day were pruned, and it is not known which.
         case isUnclear
     }
 
@@ -53,7 +53,7 @@ final class PrunedReports {
             """)
     }
 
-    /// Forgets what other processes may have changed, and what a rollback undid.
+    /// Forgets state that other processes may have changed, or that a rollback undid.
     func forget() {
         known.removeAll()
         added.removeAll()
@@ -87,7 +87,7 @@ final class PrunedReports {
         return mayBeGone ? .isUnclear : .isNew
     }
 
-    /// Whether roll-ups count more reports of a host and day than there are, or cannot tell.
+    /// Whether roll-ups count more reports of a host and day than there are, or it cannot be determined.
     private func lacksReports(_ key: HostDay) throws -> Bool {
         // Roll-ups of days before the first may have been deleted.
         guard grouping.keepsTotals, let first = try findHosts.found(), key.day >= first,

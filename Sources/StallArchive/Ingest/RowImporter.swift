@@ -18,16 +18,16 @@ final class RowImporter {
     private var images: [Int64: Interned] = [:]
     private var locations: [Int64: Interned] = [:]
     private var stacks: [Int64: Int64] = [:]
-    /// The central number of the source that is taken, and the one whose names places get.
+    /// The central number of the source that is imported, and the one whose names locations get.
     private var target: Int64 = 0
     private var namer: Int64?
     /// The central number of each source.
     var targets: [Int64: Int64] = [:]
     /// The source that was one with the present one and has a report already.
     var sibling: ((_ seq: Int64, _ id: UniqueID) throws -> Int64?)?
-    /// Also takes the names of places that no report here shows: those that do are elsewhere.
+    /// Also imports the names of locations that no report here shows: those that do are elsewhere.
     var takesAllNames = false
-    /// What the file says that the content of stacks hashes to, as far as that was read ahead.
+    /// The content hashes that the file claims for stacks, as far as they were read ahead.
     var stackHashes: [Int64: Int64] = [:]
 
     init(
@@ -48,7 +48,7 @@ final class RowImporter {
         (locations, stacks) = ([:], [:])
     }
 
-    /// Goes on to the next source.
+    /// Continues with the next source.
     ///
     /// - Parameter target: Its number in the central store.
     func begin(target: Int64) {
@@ -114,9 +114,9 @@ final class RowImporter {
         return outcome
     }
 
-    /// Takes the names of places that are used here too, where they say more than what is known.
+    /// Imports the names of locations that are used here too, where they are more detailed than the known ones.
     ///
-    /// - Parameter source: Whose names they are; nil asks each place.
+    /// - Parameter source: The owner of the names; nil looks it up for each location.
     func importNames(after revision: Int64, of source: Int64?) throws {
         namer = source.flatMap { targets[$0] }
         var places = try incoming.firstNamed(after: revision)
@@ -134,8 +134,8 @@ final class RowImporter {
     }
 
     /// - Parameters:
-    ///   - isNew: No report of the central store shows the place yet.
-    ///   - function: What the file says that the function hashes to whose code the place is in.
+    ///   - isNew: No report of the central store shows the location yet.
+    ///   - function: The hash that the file claims for the function that contains the location.
     private func importNames(
         ofLocation location: Int64, hash: Int64, detail: Int64, isNew: Bool, function: Int64? = nil
     ) throws {
@@ -145,8 +145,8 @@ final class RowImporter {
                 ofLocation: location, Interned(id: known.id, hash: hash), isNew: isNew)
         }
         guard known.detail < detail else {
-            // Each place is looked at once, behind the reports that show it. As with stacks, the content of a function
-            // that is here under its hash is not looked at.
+            // Each location is compared once, behind the reports that show it. As with stacks, the content of a
+            // function that is here under its hash is not read.
             let place = Interned(id: known.id, hash: hash)
             if !isNew, detail > 1, try !interner.isNamed(place, byFunction: function) {
                 try interner.compare(
@@ -163,8 +163,8 @@ final class RowImporter {
         grouping.noteNames(ofLocation: known.id, wasLookedUp: known.detail > 0)
     }
 
-    /// Takes names that are not complete yet where there are none: better than an address, and the place goes on
-    /// counting as not looked up.
+    /// Imports names that are not complete yet where there are none: better than an address, and the location still
+    /// counts as not looked up.
     private func importUnfinishedNames(
         ofLocation location: Int64, _ place: Interned, isNew: Bool
     ) throws {
@@ -177,7 +177,7 @@ final class RowImporter {
         if !isNew { grouping.noteNames(ofLocation: place.id, wasLookedUp: false) }
     }
 
-    /// The source whose names a place has: in an agent's store its own.
+    /// The source whose names a location has: in an agent's store its own.
     private func namer(ofLocation location: Int64) throws -> Int64 {
         if let namer { return namer }
         let named = try incoming.rows().namer(ofLocation: location)
@@ -246,8 +246,7 @@ final class RowImporter {
 
     private func stack(_ id: Int64) throws -> Int64 {
         if let stack = stacks[id] { return stack }
-        // What this store holds under the hash was checked when it came: the incoming content is
-        // not looked at.
+        // The content that this store holds under the hash was checked when it came: the incoming content is not read.
         let claimed = try stackHashes[id] ?? incoming.rows().stackHash(id)
         if let known = try interner.knownStack(hash: claimed) {
             stacks[id] = known

@@ -60,7 +60,7 @@ final class SameReports {
             if known.isOpen, isMore {
                 try makeRoom(source: other, seq: seq, row.id)
             } else if row.state == .open {
-                // What is here says how it went on.
+                // The stored report has its later state.
                 return true
             } else if try reports.holds(row, source: other, seq: seq) {
                 guard isOfNoOrigin else { return true }
@@ -70,8 +70,7 @@ final class SameReports {
         return false
     }
 
-    /// Removes a report of a copy that knows less of it: both went on with a stall that had not ended when they were
-    /// made.
+    /// Removes a report of a copy that knows less of it: both continued a stall that had not ended when they were made.
     ///
     /// - Returns: Whether there is room now.
     func makeRoom(for row: ReportRow, in source: Int64) throws -> Bool {
@@ -99,7 +98,7 @@ final class SameReports {
         // Nearly always.
         if nowhere == nil, known.isEmpty || known.count == 1 && known.contains(source) { return [] }
         var others = known.subtracting([source])
-        // Lines of other programs may not say which run a report is of.
+        // Lines of other programs may not contain the run that a report is of.
         if let nowhere, nowhere != source { others.insert(nowhere) }
         return others.sorted()
     }

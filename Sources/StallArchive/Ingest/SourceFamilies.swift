@@ -1,11 +1,12 @@
-// Which source of the central store an incoming one is. A store says who it is, and so do copies of it: VM images,
-// containers, restored backups, and stores that claim to be another. What tells is content: two that were written to
-// after they were one give a number to different reports. Both are kept, each as a source of its own.
+// Maps an incoming source to one of the central store. A store contains its identity, and so do copies of it: VM
+// images, containers, restored backups, and stores that claim to be another. Content distinguishes them: two copies
+// that were both written to after the copy was made give one number to different reports. Both are kept, each as a
+// source of its own.
 
 internal import StallModel
 internal import StallStore
 
-/// Finds the source that an incoming store goes on with, or adds one. Works within the transaction of its caller.
+/// Finds the source that an incoming store continues, or adds one. Works within the transaction of its caller.
 final class SourceFamilies {
     /// A source of the central store, and how far it was imported.
     struct Branch: Hashable {
@@ -16,7 +17,7 @@ final class SourceFamilies {
         var revision: Int64 { watermark.position.seq }
     }
 
-    /// What an incoming source goes into.
+    /// The source that an incoming source is imported into.
     struct Place {
         var target: Branch
         /// Other sources that were one store with it: a report that one of them has is not taken again.
@@ -25,7 +26,8 @@ final class SourceFamilies {
         var isNew = false
     }
 
-    /// The store has only what came since its sources' positions: that a report from before is not there says nothing.
+    /// The store has only reports that are newer than its sources' positions: that an older report is missing proves
+    /// nothing.
     var holdsOnlyNews = false
 
     private let findFamily, add, findReport, findLast, findExposure, anyExposure, findPruned,
@@ -66,7 +68,7 @@ final class SourceFamilies {
     ) throws -> Place {
         let name = source.origin ?? source.store
         let family = try branches(of: name)
-        // Who has the same name first.
+        // Sources of the same name first.
         let candidates =
             family.filter { $0.store == source.store } + family.filter { $0.store != source.store }
         var undecided: [Branch] = []
@@ -79,8 +81,8 @@ final class SourceFamilies {
             case .related, .unknown: undecided.append(branch)
             }
         }
-        // What could tell is pruned, or was written before they went separate ways. A file that did not change since
-        // has the revision that it was taken at; one that did is behind it.
+        // The reports that would distinguish them are pruned, or were written before the two diverged. A file that did
+        // not change since has the revision that it was imported at; one that did is behind it.
         let fitting = undecided.filter { $0.revision <= source.revision }
         if let branch = fitting.max(by: { $0.revision < $1.revision }) ?? undecided.first {
             return Place(target: branch, siblings: family.filter { $0.id != branch.id })
@@ -95,7 +97,7 @@ final class SourceFamilies {
     }
 
     /// Refuses an incoming source that gives a number of the target's to another report: before the first of several
-    /// transactions, since what is committed cannot be moved to another source.
+    /// transactions, since committed rows cannot be moved to another source.
     func expectSame(
         _ target: Branch, _ source: IncomingStore.Source, in incoming: IncomingStore
     ) throws {
@@ -118,7 +120,7 @@ final class SourceFamilies {
         return agrees
     }
 
-    /// Every source that says to be this store, or once was it.
+    /// Every source that claims to be this store, or once was it.
     func branches(of store: UniqueID) throws -> [Branch] {
         try findFamily.bind(store, store)
         var branches: [Branch] = []
@@ -161,7 +163,7 @@ final class SourceFamilies {
     private enum Comparison {
         /// The newest report that both must have is the same.
         case same
-        /// What can be compared is of a time when they may have been one.
+        /// All comparable reports are from a time when they may have been one.
         case related
         case different, unknown
     }
@@ -203,7 +205,7 @@ final class SourceFamilies {
         }
         if let last = try incoming.lastExposure(ofSource: source.id, upTo: limit),
             try !wasPruned(last.start_us),
-            // Stores that were taken by programs before schema version 4 have none.
+            // Stores that were imported by programs before schema version 4 have none.
             try anyExposure.number(branch.id) == 1
         {
             return try holdsExposure(family, revision: last.revision, start_us: last.start_us)
@@ -229,8 +231,7 @@ final class SourceFamilies {
             : nil
     }
 
-    /// The name of a copy that went its own way: by its first report of its own, which is the same for every central
-    /// store.
+    /// The name of a copy that diverged: by its first report of its own, which is the same for every central store.
     private func derivedName(
         _ name: UniqueID, _ source: IncomingStore.Source, _ incoming: IncomingStore,
         _ family: [Branch]

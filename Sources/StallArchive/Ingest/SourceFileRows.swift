@@ -1,6 +1,6 @@
-// What source files were like when all of them was imported: one that is still the same is not even opened.
+// The state of source files when all of them was imported: one that is still the same is not even opened.
 //
-// A state is not trusted while it is younger than two seconds: what is written within the tick of a file system's clock
+// A state is not trusted while it is younger than two seconds: a write within the tick of a file system's clock
 // in which the file was looked at leaves its size and time as they were, and some of these clocks tick every two
 // seconds.
 

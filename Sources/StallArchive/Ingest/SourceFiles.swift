@@ -3,15 +3,15 @@
 internal import Glibc
 internal import StallStore
 
-/// The stores and the files of lines among the paths: files as they are given, and what looks like
-/// one in directories.
+/// The stores and the files of lines among the paths: files as they are given, and files in directories that look like
+/// one.
 struct SourceFiles {
-    /// What is in a file.
+    /// The content of a file.
     enum Kind { case store, lines }
 
     /// In the order given; within a directory by name.
     private(set) var files: [(path: String, kind: Kind)] = []
-    /// What was given and is no file or directory that can be read.
+    /// The given paths that are no file or directory that can be read.
     private(set) var skipped: [IngestFileResult] = []
     private var seen: Set<FileIdentity> = []
 

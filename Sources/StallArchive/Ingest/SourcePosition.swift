@@ -77,7 +77,7 @@ struct ReportCursor: Hashable {
     /// The first number that counts as added comes behind it.
     var lastOld: Int64 { start.seq > 0 ? start.seq : .min }
 
-    /// What is imported once the reports that were read until here are.
+    /// The position once the reports that were read until here are imported.
     ///
     /// - Parameter revision: The source's revision in the snapshot that is read.
     func position(at revision: Int64) -> SourcePosition {

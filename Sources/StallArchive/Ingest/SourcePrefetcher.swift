@@ -6,7 +6,7 @@ internal import StallModel
 internal import StallStore
 internal import Synchronization
 
-/// Opens stores, in order, and reads what is new in them before it is their turn.
+/// Opens stores, in order, and reads their news before it is their turn.
 final class SourcePrefetcher {
     private var rest: ArraySlice<String>
     private var started: [Reading] = []
@@ -20,7 +20,7 @@ final class SourcePrefetcher {
     /// - Parameters:
     ///   - paths: The stores that `next` answers, in their order.
     ///   - known: How far each source was imported.
-    ///   - stop: Ends what is being read when it is set.
+    ///   - stop: Ends the reading when it is set.
     init(_ paths: [String], known: [UniqueID: SourceWatermark], stop: StopFlag) {
         rest = paths[...]
         self.stop = stop
@@ -37,7 +37,7 @@ final class SourcePrefetcher {
 
     /// Waits for the next store; nil behind the last.
     ///
-    /// - Parameter poll: Asked now and then whether the job is to stop.
+    /// - Parameter poll: Called now and then: whether the job is to stop.
     func next(_ poll: () -> Bool) -> Answer? {
         while started.count <= Self.depth, let path = rest.popFirst() {
             let reading = Reading(path)
@@ -52,7 +52,7 @@ final class SourcePrefetcher {
         return reading.answered
     }
 
-    /// Notes that all of a store was taken: what is read from now on may begin behind it.
+    /// Notes that all of a store was imported: later reads may begin behind it.
     func noteTaken(_ store: IncomingStore) { known.note(store.sources) }
 }
 
@@ -76,7 +76,7 @@ private final class IngestWatermarks: Sendable {
     }
 }
 
-/// One store on its way from the thread that reads it to the one that takes it.
+/// One store in transit from the thread that reads it to the one that imports it.
 private final class Reading: Sendable {
     private let path: String
     private let done = DispatchSemaphore(value: 0)

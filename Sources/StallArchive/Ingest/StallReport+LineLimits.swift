@@ -1,11 +1,11 @@
-// What a report that comes as a line may hold: the same ranges as in a store.
+// The values that a report in a line may hold: the same ranges as in a store.
 
 internal import StallModel
 internal import StallQuery
 internal import StallStore
 
 extension StallReport {
-    /// - Throws: `LineFault` for what no store takes.
+    /// - Throws: `LineFault` for values that no store accepts.
     func checkLimits(_ origin: ReportOrigin?) throws(LineFault) {
         func expect(_ isWithin: Bool, _ reason: String) throws(LineFault) {
             if !isWithin { throw LineFault(line: 0, reason: reason) }

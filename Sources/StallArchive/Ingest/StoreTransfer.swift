@@ -1,7 +1,7 @@
-// Imports one store: all of it at once, or in parts, a transaction each. What was committed is not imported again,
-// whenever the job ends: the position of a source moves in the transaction of its reports. Only the last part says that
-// the source was imported, so that watched time, losses and names, which come with the first or the last one, are
-// looked at again where the job ended before.
+// Imports one store: all of it at once, or in parts, one transaction per part. A committed part is not imported again,
+// whenever the job ends: the position of a source moves in the transaction of its reports. Only the last part records
+// that the source was imported, so that watched time, losses and names, which come with the first or the last one, are
+// compared again where the job ended before.
 
 internal import StallModel
 internal import StallStore
@@ -15,7 +15,7 @@ final class StoreTransfer {
     private let rows: RowImporter
     private var rest: ArraySlice<IncomingStore.Source>
     private var current: Current?
-    /// Sources that were imported, of which the last part says so.
+    /// Sources that were imported, which the last part records.
     private var finished: [(target: Int64, revision: Int64)] = []
     private(set) var added = 0
     private(set) var changed = 0
@@ -50,9 +50,9 @@ final class StoreTransfer {
     /// Forgets which rows the central store has: another process has written there between two parts.
     func forget() { rows.forget() }
 
-    /// Imports what comes next.
+    /// Imports the next part.
     ///
-    /// - Parameter limit: The part ends behind about so many reports.
+    /// - Parameter limit: The part ends behind about this many reports.
     /// - Returns: Whether all of the store is imported.
     func importNext(limit: Int = .max) throws -> Bool {
         var count = 0
@@ -65,13 +65,13 @@ final class StoreTransfer {
             rest.removeFirst()
             if count >= limit, !rest.isEmpty { return try pause() }
         }
-        // A central store keeps no revision of names; what is known already costs little.
+        // A central store keeps no revision of names; known names cost little.
         if incoming.role == .central, !finished.isEmpty { try rows.importNames(after: -1, of: nil) }
         for source in finished { try writer.settle(source.target, at: source.revision) }
         return true
     }
 
-    /// Finds the target of a source, and imports what comes before its reports, if there is anything new.
+    /// Finds the target of a source, and imports the rows that come before its reports, if there is anything new.
     private func begin(_ source: IncomingStore.Source) throws {
         let place = try writer.families.place(of: source, in: incoming, isStrict: isStrict)
         let target = place.target
@@ -142,7 +142,7 @@ final class StoreTransfer {
         return false
     }
 
-    /// Imports what comes behind the reports of a source.
+    /// Imports the rows that come behind the reports of a source.
     private func finish(_ source: IncomingStore.Source) throws {
         guard let target = rows.targets[source.id] else { return }
         if let current {

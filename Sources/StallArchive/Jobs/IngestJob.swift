@@ -1,12 +1,12 @@
 // One run of a periodic import: new reports in, broken files set aside, imported files deleted or archived, old reports
-// deleted. The command that runs it shows what came of it.
+// deleted. The command that runs it shows the result.
 
 internal import Glibc
 package import StallModel
 package import StallQuery
 package import StallStore
 
-/// What a job is given.
+/// The settings of a job.
 package struct IngestJob {
     /// The central store.
     package var store: String
@@ -18,7 +18,7 @@ package struct IngestJob {
     package var retriesQuarantined = false
     /// The store begins with the positions of sources whose reports are elsewhere.
     package var holdsOnlyNews = false
-    /// What is done with files that were imported.
+    /// The cleanup of files that were imported.
     package var cleanup = SourceCleanup.keep
     /// Reports of days before it are deleted after the import.
     package var keepsSince: UnixTime?
@@ -28,12 +28,12 @@ package struct IngestJob {
         self.paths = paths
     }
 
-    /// Imports what is there now. The caller holds the ``JobLock``.
+    /// Imports the existing files. The caller holds the ``JobLock``.
     ///
     /// - Parameters:
     ///   - lines: Reads lines from a descriptor; the last argument says whether it closes it.
     ///   - isCancelled: Polled between transactions and while waiting for input.
-    /// - Throws: The error of the central store that ended the import. What fails later is in the result.
+    /// - Throws: The error of the central store that ended the import. Later failures are in the result.
     package func run(
         grouper: any ReportGrouper, quarantine: Quarantine,
         lines: @escaping (_ descriptor: CInt, _ closesIt: Bool) -> any ReportFeed,
@@ -79,8 +79,8 @@ package struct IngestJob {
         return lines(descriptor, true)
     }
 
-    /// What is to be deleted; nil if there is nothing. Whole days: then most runs delete nothing, and a day's reports cost
-    /// one pass over the store.
+    /// The retention to apply; nil if there is nothing to delete. Whole days: then most runs delete nothing, and a
+    /// day's reports cost one pass over the store.
     private func outdated(in ingest: Ingest) throws(StoreError) -> Retention? {
         guard let keepsSince else { return nil }
         let retention = Retention(daysSince: keepsSince)
@@ -88,7 +88,7 @@ package struct IngestJob {
     }
 }
 
-/// What came of a job.
+/// The result of a job.
 package struct IngestJobResult {
     package var summary: IngestSummary
     /// Files that were imported, and could not be deleted or archived.

@@ -1,9 +1,9 @@
-// What happens to a source file after import: kept, deleted, or archived.
+// Cleans up source files after import: they are kept, deleted, or archived.
 
 internal import Glibc
 internal import StallStore
 
-/// What to do with imported files.
+/// The cleanup of imported files.
 package enum SourceCleanup: Hashable, Sendable {
     case keep, delete
     case archive(directory: String)

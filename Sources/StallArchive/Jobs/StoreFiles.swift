@@ -2,11 +2,11 @@
 
 package import StallStore
 
-/// Stores among paths: files, and what is below directories.
+/// Stores among paths: files, and those below directories.
 package struct StoreFiles {
     /// In the order given; within a directory by name.
     package private(set) var stores: [String] = []
-    /// What was given and is no store, or cannot be read.
+    /// The given paths that are no store, or cannot be read.
     package private(set) var skipped: [StoreError] = []
 
     package init(_ paths: [String], allowsUnmatched: Bool) {

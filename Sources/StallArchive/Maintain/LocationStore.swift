@@ -1,13 +1,13 @@
-// Names the places of a finished store again, from symbols that were not at hand when it was written.
-// Only places in images with a build ID: nothing says which file the others were in.
+// Names the locations of a finished store again, from symbols that were not at hand when it was written. Only locations
+// in images with a build ID: the file of others is not known.
 
 package import StallModel
 package import StallQuery
 package import StallStore
 
-/// The places of a store of either role, for callers with better names for them.
+/// The locations of a store of either role, for callers with better names for them.
 ///
-/// **Thread safety:** one thread at a time. Agents may go on writing the store.
+/// **Thread safety:** one thread at a time. Agents may continue to write the store.
 package final class LocationStore {
     private let file: StoreFile
     private let grouper: any ReportGrouper
@@ -22,7 +22,7 @@ package final class LocationStore {
             path: path, role: role, followsLinks: true, wait: .seconds(60))
     }
 
-    /// The places that the selected reports name, each once, and how many more are in images without a build ID.
+    /// The locations that the selected reports name, each once, and how many more are in images without a build ID.
     package func places(
         _ filter: ReportFilter
     ) throws(StoreError) -> (places: [StoredLocation], withoutBuildID: Int) {
@@ -42,11 +42,11 @@ package final class LocationStore {
         }
     }
 
-    /// Attaches names to places where they differ from what is known and say no less.
+    /// Attaches names to locations where they differ from the known ones and are no less detailed.
     ///
-    /// A changed place of an agent's store counts as new, so that the next `ingest` takes its names over.
+    /// A changed location of an agent's store counts as new, so that the next `ingest` imports its names.
     ///
-    /// - Returns: The places that have new names now.
+    /// - Returns: The locations that have new names now.
     package func rename(
         _ frames: [CodeLocation: [Frame]]
     ) throws(StoreError) -> Set<CodeLocation> {
@@ -84,7 +84,7 @@ package final class LocationStore {
     /// Closes the store; when no other process uses it, one portable file remains.
     package func close() throws(StoreError) { try file.close() }
 
-    /// The numbers of the places that the selected reports name.
+    /// The numbers of the locations that the selected reports name.
     private func locations(_ filter: ReportFilter, _ connection: Connection) throws -> [Int64] {
         if filter == ReportFilter() {
             let rows = try connection.prepare("select id from location order by id")
@@ -113,7 +113,7 @@ package final class LocationStore {
         return locations.sorted()
     }
 
-    /// The number that changed places get. In a central store they have none: `ingest` compares what is known.
+    /// The number that changed locations get. In a central store they have none: `ingest` compares the names.
     private func nextRevision(_ connection: Connection) throws -> Int64 {
         guard file.role == .agent else { return 0 }
         let next = try connection.prepare(

@@ -1,10 +1,10 @@
-// Deletes what is too old or too much from a central store.
+// Deletes reports that are too old or too many from a central store.
 
 package import StallModel
 package import StallQuery
 package import StallStore
 
-/// What `pruneStore` did.
+/// The results of `pruneStore`.
 package struct PruneSummary: Hashable, Sendable {
     package var deletedCount: Int
     /// The file's size with its log.
@@ -12,7 +12,7 @@ package struct PruneSummary: Hashable, Sendable {
     package var bytesAfter: Int64
 }
 
-/// What to keep of a central store.
+/// The reports and roll-ups of a central store to keep.
 package struct Retention: Hashable, Sendable {
     /// Reports that started before it go.
     package var reportsSince: UnixTime?
@@ -55,11 +55,10 @@ extension Ingest {
     }
 }
 
-/// Deletes the oldest reports of a central store, with all that no other report needs, and shrinks
-/// the file. What roll-ups say of them stays.
+/// Deletes the oldest reports of a central store, with all that no other report needs, and shrinks the file. Their
+/// roll-ups stay.
 ///
-/// What was deleted does not come back: `ingest` remembers how far it has taken each source. Open
-/// reports stay.
+/// Deleted reports do not come back: `ingest` remembers how far it has imported each source. Open reports stay.
 ///
 /// - Parameter grouper: Groups the reports first where that is not done yet.
 package func pruneStore(
@@ -95,10 +94,10 @@ package func pruneStore(
     return summary
 }
 
-/// Returns the free pages of a store to the file system, some megabytes a transaction: other processes go on reading
-/// and writing in between.
+/// Returns the free pages of a store to the file system, some megabytes per transaction: other processes read and write
+/// in between.
 ///
-/// A store that an older stallwatch made is written anew once, on the disk and not in memory, since only that makes its
+/// A store that an older stallwatch made is rebuilt once, on the disk and not in memory, since only that makes its
 /// pages movable. Where there is no room for it, its free pages stay, and are used again.
 private func returnFreePages(_ connection: Connection) throws(StoreError) {
     func number(_ name: String) throws(StoreError) -> Int64 {
@@ -122,7 +121,7 @@ private func returnFreePages(_ connection: Connection) throws(StoreError) {
 private let incrementalVacuum: Int64 = 2
 private let pagesPerStep = 2_000
 
-/// Deletes what is not kept, and notes in the store since when its reports are complete.
+/// Deletes rows that are not kept, and notes in the store since when its reports are complete.
 ///
 /// - Returns: How many reports there were.
 private func deleteReports(_ connection: Connection, _ retention: Retention) throws -> Int {
@@ -150,7 +149,7 @@ private func deleteReports(_ connection: Connection, _ retention: Retention) thr
     }
     // Open reports stay, also where nothing counts them any more.
     guard var boundary, count > 0 || retention.rollUpsSince != nil else { return count }
-    // A time to come says nothing of reports to come.
+    // A time in the future must not limit future reports.
     boundary = min(boundary, UnixTime(microseconds: (last ?? boundary.microseconds - 1) + 1))
     try connection.prepare(
         """

@@ -1,4 +1,4 @@
-// Whether the roll-ups of a central store say what its reports say.
+// Checks that the roll-ups of a central store equal the sums of its reports.
 
 internal import StallModel
 internal import StallQuery

@@ -1,20 +1,19 @@
-// Whether a store is what was written to it: what SQLite can tell, and what only content hashes
-// can.
+// Checks that a store is as it was written: by SQLite's own checks, and by content hashes for the rest.
 
 import StallModel
 package import StallQuery
 package import StallStore
 
-/// What a check found.
+/// A fault that a check found.
 package struct StoreFault: Hashable, Sendable, CustomStringConvertible {
-    /// What is wrong, in a clause.
+    /// The fault, in a clause.
     package var description: String
-    /// It is in what `repairStore` rebuilds.
+    /// It is in a part that `repairStore` rebuilds.
     package var isRepairable: Bool
 }
 
-/// Removes what is out of range from a central store, decides the groups of all its reports and adds up its roll-ups,
-/// again. Other reports are not changed.
+/// Removes values that are out of range from a central store, decides the groups of all its reports and adds up its
+/// roll-ups again. Other reports are not changed.
 package func repairStore(
     path: String, grouper: any ReportGrouper
 ) throws(StoreError) {
@@ -44,7 +43,7 @@ package func checkStore(
     }
 }
 
-/// What is worth knowing of a store that is whole.
+/// Notes about a store without faults.
 package func storeNotes(path: String) throws(StoreError) -> [String] {
     let file = try StoreFile.openForReading(path: path, wait: .seconds(5))
     let connection = file.connection
@@ -104,7 +103,7 @@ private struct StoreCheck {
 
     mutating func run() throws {
         try checkFile()
-        // What SQLite cannot read cannot be hashed either.
+        // Rows that SQLite cannot read cannot be hashed either.
         guard faults.isEmpty else { return }
         try checkRanges()
         try checkNames()
@@ -138,7 +137,7 @@ private struct StoreCheck {
         }
     }
 
-    /// What makes sums leave the range of a number, or a reader hold too much.
+    /// Finds values that make sums leave the range of a number, or a reader hold too much.
     private mutating func checkRanges() throws {
         for (table, condition) in ValueLimits.conditions {
             let count = try connection.prepare(
@@ -273,7 +272,7 @@ private struct StoreCheck {
                 where !stacks.contains(stack) {
                     throw rows.damage("a thread refers to stack \(stack), which is missing")
                 }
-                // What it says is taken as it is by a repair: what was written is not known.
+                // A repair accepts the row's content: the one that was written is not known.
                 if let checksum = rows.optionalInteger(at: 12),
                     checksum != rows.checksum(of: columns, later: later)
                 {

@@ -1,10 +1,11 @@
-// Takes out of a central store what is out of range: programs before took it over, and sums of it end nowhere.
+// Removes values that are out of range from a central store: older programs imported them, and their sums would
+// overflow.
 
 internal import StallModel
 internal import StallStore
 
 /// Removes rows that hold values out of range, and cuts names that are too long. Works within the transaction of its
-/// caller, who rebuilds groups and roll-ups.
+/// caller, which rebuilds groups and roll-ups.
 func removeOutOfRange(_ connection: Connection) throws {
     // Reports hang on runs and loops: those are brought into range instead.
     let name = "substr(name, 1, \(ValueLimits.nameBytes / 4))"
@@ -49,7 +50,7 @@ func removeOutOfRange(_ connection: Connection) throws {
         try connection.prepare("update \(table.name) set cpu_ns = \(Int64.max) where cpu_ns < 0")
             .run()
     }
-    // Roll-ups of days before the oldest report stay: nothing could tell them again.
+    // Roll-ups of days before the oldest report stay: they cannot be computed again.
     try connection.prepare(
         """
         update grouping set hosts_from_day = null,
@@ -75,8 +76,8 @@ func removeOutOfRange(_ connection: Connection) throws {
     try Eviction(connection).collect(runsBefore: UnixTime(microseconds: .min))
 }
 
-/// Removes reports that hold what is no phase, state, verdict, cause or list, or name a stack that is not there: no
-/// reader takes them.
+/// Removes reports that hold an invalid phase, state, verdict, cause or list, or name a stack that is missing: no
+/// reader accepts them.
 private func removeUnreadableReports(_ connection: Connection) throws {
     let rows = try connection.prepare(
         """
@@ -108,7 +109,7 @@ private func removeUnreadableReports(_ connection: Connection) throws {
     for row in broken { try remove.run(row.source, row.seq) }
 }
 
-/// Takes reports as they are that are not what was written.
+/// Accepts reports that differ from their checksums.
 private func renewChecksums(_ connection: Connection) throws {
     let rows = try connection.prepare(
         """

@@ -5,8 +5,7 @@ internal import Glibc
 internal import StallModel
 internal import StallStore
 
-/// A copied store in a directory of its own. Released, it loses its names; who has it open keeps
-/// it.
+/// A copied store in a directory of its own. Released, it loses its names; a process that has it open keeps it.
 final class PrivateCopy {
     let path: String
     private let directory: String

@@ -1,12 +1,12 @@
-// What reading one source may cost. A store of some kilobytes can keep SQLite busy for years, and its maker may
-// have meant that: its reading ends, the file is reported, and the next one is taken.
+// Limits the cost of reading one source. A store of some kilobytes can keep SQLite busy for years, and its maker may
+// have meant that: its reading ends, the file is reported, and the next one is read.
 
 internal import CSQLite
 internal import Glibc
 internal import StallStore
 internal import Synchronization
 
-/// A job was told to stop: the threads that read for it see it here.
+/// A flag that a job is to stop: the threads that read for it see it here.
 final class StopFlag: Sendable {
     private let flag = Atomic<Bool>(false)
     var isSet: Bool { flag.load(ordering: .relaxed) }
@@ -21,14 +21,14 @@ final class SourceBudget: @unchecked Sendable {
     private let stop: StopFlag
     private var spent_ns: UInt64 = 0
     private var began_ns: UInt64?
-    /// Whether the job is to stop, asked where only the thread that runs it may ask.
+    /// Whether the job is to stop, for a function that only the job's own thread may call.
     var poll: (() -> Bool)?
 
-    /// CPU time, which does not depend on what else the machine does: some seconds, and more for what is larger.
+    /// CPU time, which does not depend on the machine's load: some seconds, and more for a larger source.
     private static let least_ns: UInt64 = 6_000_000_000
     private static let perByte_ns: UInt64 = 2000
 
-    /// - Parameter bytes: What the source takes on the disk: holes of a file do not count.
+    /// - Parameter bytes: The source's bytes on the disk: holes of a file do not count.
     init(bytes: Int64, stop: StopFlag) {
         limit_ns =
             Self.least_ns
@@ -71,7 +71,7 @@ final class SourceBudget: @unchecked Sendable {
             detail: "reading it took more than \(limit_ns / 1_000_000_000) s of CPU time")
     }
 
-    /// Has a connection end what it does when the time is over.
+    /// Has a connection end its statement when the time is over.
     func bound(_ database: OpaquePointer) {
         sqlite3_progress_handler(
             database, 20_000,

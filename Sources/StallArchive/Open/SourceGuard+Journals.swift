@@ -17,7 +17,7 @@ extension SourceGuard {
         return isLocked(facts, bytes: 120...128)
     }
 
-    /// Whether a transaction was cut short, or is under way: the file alone is not what was committed.
+    /// Whether a transaction was interrupted, or is under way: the file alone is not the committed state.
     static func hasHotJournal(_ path: String) -> Bool {
         guard let facts = FileFacts(path + "-journal", followsLink: false) else { return false }
         return facts.isRegular && facts.size > 0
@@ -59,6 +59,6 @@ extension SourceGuard {
 }
 
 extension FileFacts {
-    /// A file that takes nearly nothing of the disk for what it says to hold. SQLite leaves no holes.
+    /// A file that takes nearly nothing of the disk for the size that it claims. SQLite leaves no holes.
     var isSparse: Bool { size > 16 << 20 && allocatedBytes < size / 64 }
 }

@@ -1,5 +1,5 @@
-// What a failure means for a file that is only read: it is named by the path that was given, and what SQLite cannot run
-// in it no store of ours asks for.
+// The errors of a file that is only read: it is named by the path that was given, and a statement that SQLite cannot
+// run in it is damage, since no store of ours needs such a one.
 
 internal import CSQLite
 internal import StallModel
@@ -19,7 +19,7 @@ extension StoreError {
         }
     }
 
-    /// What a failure of SQLite means for a source: what it cannot run, no store of ours asks for.
+    /// The error of a source for a failure of SQLite: no store of ours needs a statement that SQLite cannot run.
     func ofSource(_ budget: SourceBudget) -> StoreError {
         guard case .sqlite(let path, let code, let message) = self else { return self }
         return switch code & 0xff {

@@ -12,7 +12,7 @@ extension StoreFile {
     /// can only be read where an index can be made: such a store is copied, and the copy is opened.
     /// An agent's store of an older schema is copied as well, and the copy migrated.
     ///
-    /// - Parameter budget: What reading it may cost: of a source, whose maker is not known.
+    /// - Parameter budget: The limit of the cost of reading: for a source, whose maker is not known.
     static func openForReading(
         path: String, wait: Duration, budget: SourceBudget? = nil
     ) throws(StoreError) -> StoreFile {
@@ -23,7 +23,7 @@ extension StoreFile {
         } catch .foreign(_, 0) where SourceGuard.isBeingCreated(real) {
             throw .notReady(path: path)
         } catch {
-            // What is said is said of the path that was given.
+            // Messages name the path that was given.
             throw real == path ? error : error.ofLink(path)
         }
     }

@@ -1,4 +1,4 @@
-// Looks whether the tables of a store are tables: what its maker wrote must not run.
+// Checks that the tables of a store are tables: code of its maker must not run.
 
 internal import StallModel
 internal import StallStore
@@ -25,7 +25,7 @@ extension StoreFile {
             guard let sql = found[table] else {
                 throw StoreError.damaged(path: path, detail: "it has no table \(table)")
             }
-            // A virtual one is a program's that reads what its maker wrote.
+            // A virtual one is a program that reads data of its maker.
             guard sql.prefix(12).lowercased() == "create table" else {
                 throw StoreError.damaged(
                     path: path, detail: "its table \(table) is not an ordinary table")

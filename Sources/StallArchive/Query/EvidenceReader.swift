@@ -1,4 +1,4 @@
-// Puts shared evidence and a report's numbers together again. The file may be a source's: what it says is checked.
+// Puts shared evidence and a report's numbers together again. The file may be a source's: its content is checked.
 
 internal import StallModel
 internal import StallStore
@@ -22,7 +22,7 @@ final class EvidenceReader {
             : try storedCause(rows, at: column, evidence: evidence)?.cause
     }
 
-    /// The same as it is written by an agent, and what that says.
+    /// The same as it is written by an agent, and its meaning.
     func storedCause(
         _ rows: Statement, at column: CInt, evidence: CInt
     ) throws -> (stored: StoredCause, cause: StallCause)? {

@@ -1,4 +1,4 @@
-// What the watched time of each loop adds up to in a time range: from days where they are inside of it, and from single
+// Adds up the watched time of each loop in a time range: from days where they are inside of it, and from single
 // stretches where its ends are.
 
 internal import StallModel
@@ -60,7 +60,7 @@ struct ExposureQuery {
         }
     }
 
-    /// Whether the time range has all of the cell's stretches, and none of them in part.
+    /// Whether the time range has all of the bucket's stretches, and none of them in part.
     private func isInside(_ totals: ExposureTotals) -> Bool {
         totals.sum.start_us > filter.since?.microseconds ?? .min
             && totals.end_us < filter.until?.microseconds ?? .max
@@ -78,7 +78,7 @@ struct ExposureQuery {
             """)
         try condition.bind(to: rows)
         while try rows.step() {
-            // What cannot be read is for `check` to report; all else still counts.
+            // A row that cannot be read is left to `check`; all others count.
             guard
                 let row = try? rows.exposure(
                     revision: 0, loop: rows.integer(at: 0), start_us: rows.integer(at: 1), at: 2),

@@ -1,4 +1,4 @@
-// The functions on stacks as numbers: each place is read once, and each function once whatever places it has.
+// The functions on stacks as numbers: each location is read once, and each function once however many locations it has.
 
 internal import StallModel
 internal import StallQuery
@@ -9,7 +9,7 @@ struct FunctionReader {
     private let connection: Connection
     private let findStack, findPlace, findFunction, findImage: Statement
     private var images: [Int64: (path: String?, buildID: BuildID?)] = [:]
-    /// Whether rows of functions have names. Their texts are not held: they are most of what a store is.
+    /// Whether rows of functions have names. Their texts are not held: they are most of a store's bytes.
     private var areNamed: [Int64: Bool] = [:]
     private var last: (row: Int64, function: Function)?
     /// By the key of an entry.
@@ -22,7 +22,7 @@ struct FunctionReader {
     private struct Key: Hashable {
         var function: Int64
         var image: Int64
-        /// Only where no name tells functions apart.
+        /// Only where no name distinguishes functions.
         var offset: UInt64
         var flags: UInt8
     }
@@ -108,8 +108,8 @@ struct FunctionReader {
 
     // MARK: Most of a store
 
-    /// Whether these are so many of the store's stacks that to read them all, in their order, takes less than to look
-    /// each of them and of their places up.
+    /// Whether these are so large a part of the store's stacks that reading them all, in their order, takes less time
+    /// than looking up each of them and its locations.
     func areMost(_ stacks: [Int64]) throws -> Bool {
         let last = try connection.prepare("select max(id) from stack").first().value ?? 0
         return stacks.count > 64 && last / 4 < Int64(stacks.count)
@@ -120,7 +120,7 @@ struct FunctionReader {
         ofMost wanted: [Int64], _ number: (Frame) -> Int32
     ) throws -> StackFunctions {
         let wanted = KeyNumbers(wanted)
-        // The places of each stack, one stack behind the other.
+        // The locations of each stack, one stack behind the other.
         var entries: [Int32] = []
         var numbers = KeyNumbers()
         var stacks: [(stack: Int32, end: Int)] = []
@@ -147,7 +147,7 @@ struct FunctionReader {
         return functions
     }
 
-    /// The functions of places by their numbers.
+    /// The functions of locations by their numbers.
     private mutating func places(
         _ numbers: KeyNumbers, _ number: (Frame) -> Int32
     ) throws -> [[Int32]] {

@@ -1,11 +1,11 @@
-// Rows into reports whose stacks are numbers. What reports share is read once; names are read when they are asked for, and
-// not held: they are most of what a store is.
+// Rows into reports whose stacks are numbers. Content that reports share is read once; names are read when they are
+// asked for, and not held: they are most of a store's content.
 
 internal import StallModel
 internal import StallQuery
 internal import StallStore
 
-/// Reads reports without their stacks; what they share is read once.
+/// Reads reports without their stacks; shared rows are read once.
 final class OutlineReader {
     static let columns = """
         report.id, report.loop, report.mode, report.activity, report.phase, report.state,
@@ -91,7 +91,7 @@ extension OutlinedThread {
     }
 }
 
-/// Numbers the places of stacks as they come.
+/// Numbers the locations of stacks as they come.
 final class PlaceLookup: OutlineLookup {
     private let rows: StackRows
     private let findImages: Statement

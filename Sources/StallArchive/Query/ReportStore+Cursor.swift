@@ -1,5 +1,5 @@
-// Reports one by one. What is sorted are keys, of a few bytes each, which SQLite moves to a file when there are many; the rows
-// are read by their keys and forgotten.
+// Reports one by one. Only keys are sorted, of a few bytes each, which SQLite moves to a file when there are many; the
+// rows are read by their keys and forgotten.
 
 package import StallModel
 package import StallQuery
@@ -101,7 +101,8 @@ extension ReportStore {
             })
     }
 
-    /// Runs `body` on one snapshot. What the caller's part of it throws is thrown as it is: it is no failure of the store.
+    /// Runs `body` on one snapshot. An error of the caller's part of it is rethrown as it is: it is no failure of the
+    /// store.
     func walk(_ body: (Connection) throws -> Void) throws {
         var failure: (any Error)?
         try answer { connection in

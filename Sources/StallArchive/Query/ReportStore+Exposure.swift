@@ -1,4 +1,4 @@
-// What a store says of the time in which no report was made.
+// The watched time of a store, in which no report was made.
 
 package import StallModel
 package import StallQuery
@@ -35,7 +35,7 @@ extension ReportStore {
         }
     }
 
-    /// What the stretches of each loop that the filter selects add up to, in no order that means anything.
+    /// The sums of the stretches of each loop that the filter selects, unordered.
     ///
     /// **Cost:** time grows with loops and days in a central store, with the stretches in an agent's, and where the
     /// filter's time begins or ends within a day, with the stretches of that day. Memory grows with the loops.
@@ -62,8 +62,8 @@ extension ReportStore {
         }
     }
 
-    /// The stalls that were held back, by loop, place and reason; most of all first. Times and verdicts of the filter
-    /// do not matter: only totals are kept. Of one process that several sources report, as copies do, the most counts.
+    /// The suppressed stalls, by loop, location and reason; most of all first. The filter's times and verdicts do not
+    /// matter: only totals are kept. Of one process that several sources report, as copies do, the most counts.
     package func suppressedStalls(_ filter: ReportFilter) throws(StoreError) -> [SuppressedStalls] {
         try answer { connection in
             var filter = filter

@@ -1,4 +1,5 @@
-// What a store answers without a look at every report: its newest reports, one report by its id, and what was watched.
+// Questions that a store answers without reading every report: its newest reports, one report by its id, and watched
+// time.
 // A central store knows which of its reports began on a day; an agent's is small enough to be read.
 
 package import StallModel
@@ -49,7 +50,7 @@ extension ReportStore {
     ) throws(StoreError) -> [StallReport] {
         try answer { connection in
             let reader = try ReportReader(connection)
-            // An id tells when it was made, which is when the stall began unless another program made it.
+            // An id contains the time it was made, which is when the stall began unless another program made it.
             let days = first.made.microseconds.day...last.made.microseconds.day
             if days.count <= 32, try connection.isGrouped {
                 let rows = try connection.prepare(
@@ -101,7 +102,7 @@ extension Connection {
         get throws(StoreError) { try hostsFromDay() != nil }
     }
 
-    /// The first day of which no report was pruned, so that its cells count the reports that there are; nil for a store
+    /// The first day of which no report was pruned, so that its buckets count the existing reports; nil for a store
     /// without groups.
     func firstWholeDay() throws(StoreError) -> Int64? {
         let state = try prepare("select pruned_before_us from grouping")

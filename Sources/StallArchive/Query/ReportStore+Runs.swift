@@ -1,14 +1,14 @@
-// Stalls by process run, for comparisons. Roll-ups do not tell runs apart, so that the reports are read.
+// Stalls by process run, for comparisons. Roll-ups do not distinguish runs, so that the reports are read.
 
 package import StallModel
 package import StallQuery
 package import StallStore
 
 extension ReportStore {
-    /// Tells of the stalls that the filter selects, one by one; false in an agent's store, whose reports have no
-    /// groups. Of stalls whose reports were pruned nothing is known.
+    /// Passes the stalls that the filter selects, one by one; false in an agent's store, whose reports have no groups.
+    /// Of stalls whose reports were pruned nothing is known.
     ///
-    /// - Parameter begin: Is given what the stalls' indices are of.
+    /// - Parameter begin: Gets the lists that the stalls' indices point into.
     ///
     /// **Cost:** time grows with the reports, memory with the runs.
     package func runStalls(

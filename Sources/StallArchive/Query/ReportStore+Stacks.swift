@@ -1,5 +1,5 @@
-// What call trees and rankings by all functions of a stack read: every stall once, with its stacks as numbers, and every
-// function on them once.
+// The rows that call trees and rankings by all functions of a stack need: every stall once, with its stacks as numbers,
+// and every function on them once.
 
 package import StallModel
 package import StallQuery
@@ -40,7 +40,7 @@ extension ReportStore {
 
     /// The stalls that the filter selects.
     ///
-    /// **Cost:** 32 bytes for each, and what they share.
+    /// **Cost:** 32 bytes for each, and the rows that they share.
     package func stallTable(
         _ filter: ReportFilter, expected: Int
     ) throws(StoreError) -> StallTable {
@@ -150,7 +150,7 @@ package struct SampleStacks {
         }
     }
 
-    /// - Parameter number: A stack's number by what is written; nil for none.
+    /// - Parameter number: A stack's number by its encoded bytes; nil for none.
     /// - Returns: Whether the bytes are a list of samples.
     package mutating func read(
         _ bytes: UnsafeRawBufferPointer, in duration_ns: Int64, _ number: (Int64) -> Int64?
@@ -181,7 +181,7 @@ package struct SampleStacks {
         return true
     }
 
-    /// Calls `body` with the stack of each sample, and what the sample stands for.
+    /// Calls `body` with the stack of each sample, and the time that the sample stands for.
     package func forEachSample(_ body: (_ stack: Int64, _ weight_ns: Int64) -> Void) {
         for (sample, weight) in zip(samples, weights) { body(sample.stack, weight) }
     }

@@ -45,8 +45,8 @@ extension ReportStore {
                 try status.addReports(connection)
             }
             let losses = try connection.prepare(
-                // One process is in several sources where stores were copied, and each says what it has counted.
-                // SQLite's own sum fails where it leaves the range of a number.
+                // One process is in several sources where stores were copied, and each has its own counts. SQLite's own
+                // sum fails where it leaves the range of a number.
                 """
                 select reason, total(most) from (
                     select reason, max(report_count) as most from loss group by run, reason)
@@ -63,8 +63,8 @@ extension ReportStore {
 }
 
 extension StoreStatus {
-    /// Adds what the roll-ups of single days say. From `firstWholeDay` on they count what reports there are; before,
-    /// also those that were pruned.
+    /// Adds the roll-ups of single days. From `firstWholeDay` on they count the existing reports; before, also those
+    /// that were pruned.
     fileprivate mutating func addCells(_ connection: Connection, firstWholeDay: Int64) throws {
         var dimensions = KnownDimensions()
         try dimensions.load(connection, ReportFilter())

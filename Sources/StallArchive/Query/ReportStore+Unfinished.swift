@@ -6,7 +6,7 @@ package import StallStore
 extension ReportStore {
     /// Locations that have the name of their function, but whose inlined calls are still unknown; groups depend on them.
     ///
-    /// Their agent goes on looking, unless its process has ended.
+    /// Their agent continues to look them up, unless its process has ended.
     package func unfinishedLocations() throws(StoreError) -> [CodeLocation] {
         try answer { connection in
             let reader = try StackReader(connection)

@@ -1,4 +1,4 @@
-// A store in SQLite as one asks it questions: an agent's or a central one alike, also while its owner writes to it.
+// A store in SQLite for queries: an agent's or a central one alike, also while its owner writes to it.
 //
 // A question is answered from one snapshot. SQL filters the reports and the caller aggregates them:
 // measured, that is five times faster over millions of rows than a `group by`.
@@ -7,7 +7,7 @@ package import StallModel
 package import StallQuery
 package import StallStore
 
-/// A store as one asks it questions. Nothing here writes.
+/// A store for queries. Nothing here writes.
 ///
 /// **Thread safety:** one thread at a time.
 package final class ReportStore: QueryableStore {
@@ -15,7 +15,7 @@ package final class ReportStore: QueryableStore {
 
     /// The path it was opened at.
     package var path: String { file.path }
-    /// Who writes it.
+    /// The kind of program that writes it.
     package var role: StoreRole { file.role }
 
     /// Opens a store of either role for reading.
@@ -34,7 +34,7 @@ package final class ReportStore: QueryableStore {
     private var holdsSnapshot = false
     private var places: PlaceLookup?
 
-    /// Looks up places: in parts of a store with the same numbers each time, since a caller keeps what it rendered.
+    /// Looks up locations: in parts of a store with the same numbers each time, since a caller keeps what it rendered.
     func placeLookup(_ connection: Connection) throws -> PlaceLookup {
         if let places { return places }
         let new = try PlaceLookup(connection)
@@ -60,7 +60,7 @@ package final class ReportStore: QueryableStore {
         }
     }
 
-    /// The stalls that a filter selects, added up by what they have in common.
+    /// The stalls that a filter selects, added up by their common properties.
     ///
     /// **Cost:** grows with groups and days, not with reports, in a central store; with reports in an agent's store, for
     /// hosts, and for the parts of days at the edges of the filter's time.
@@ -75,8 +75,8 @@ package final class ReportStore: QueryableStore {
 
     /// The stalls that a filter selects by day, whatever their group; nil in an agent's store.
     ///
-    /// **Cost:** grows with cells of a day, of which no histogram is read, and with reports for the parts of days at the
-    /// edges of the filter's time.
+    /// **Cost:** grows with buckets of a day, of which no histogram is read, and with reports for the parts of days at
+    /// the edges of the filter's time.
     package func dailyTotals(_ filter: ReportFilter) throws(StoreError) -> DailyTotals? {
         try answer { connection in
             guard try connection.isGrouped else { return nil }
@@ -122,7 +122,7 @@ package final class ReportStore: QueryableStore {
         try answer { try Array(SignatureRows.groups($0).values) }
     }
 
-    /// Of stalls that began before then only roll-ups tell, because their reports were pruned; nil when none were.
+    /// The time before which stalls are only in roll-ups, because their reports were pruned; nil when none were.
     package func prunedBefore() throws(StoreError) -> UnixTime? {
         // No row: nothing was grouped yet. NULL: nothing was pruned.
         try answer { connection in
@@ -235,7 +235,7 @@ package final class ReportStore: QueryableStore {
     }
 }
 
-/// Selects what `readImages` reads, of the run whose identifier is bound.
+/// Selects the columns that `readImages` reads, of the run whose identifier is bound.
 let imagesOfRun = """
     select image.path, image.build_id, image_load.load_address, image_load.end_address
     from image_load join image on image.id = image_load.image
@@ -261,7 +261,7 @@ struct Condition {
     private var values: [any SQLValue] = []
 
     /// - Parameters:
-    ///   - table: What is selected: reports, or rows that also have a loop and perhaps a `start_us`.
+    ///   - table: The table to select from: reports, or rows that also have a loop and perhaps a `start_us`.
     ///   - signature: Only reports whose group has this hash.
     init(_ filter: ReportFilter, table: String = "report", signature: Int64? = nil) {
         if let signature {

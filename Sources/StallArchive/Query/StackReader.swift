@@ -1,23 +1,23 @@
-// Rows back into stacks and the names of their places.
+// Rows back into stacks and the names of their locations.
 
 internal import StallModel
 internal import StallStore
 
-/// A stored stack, as places and as frames.
+/// A stored stack, as locations and as frames.
 struct StoredStack {
     var locations: [CodeLocation]
     var frames: [Frame]
     var isTruncated: Bool
 }
 
-/// The functions on a stack, without what no rule of grouping looks at (lines, and offsets inside of
-/// functions): two stacks of one path are the same to every grouper.
+/// The functions on a stack, without the parts that no rule of grouping uses (lines, and offsets inside of functions):
+/// two stacks of one path are the same to every grouper.
 struct FunctionPath: Hashable {
     var hash: Int64
     /// Every location on it has been looked up, so that names that come later change little.
     var isLookedUp: Bool
 
-    /// What one place contributes.
+    /// The hash that one location contributes.
     static func hash(of frames: [Frame]) -> UInt64 {
         var hash = ContentHash()
         for frame in frames {
@@ -26,7 +26,7 @@ struct FunctionPath: Hashable {
             hash.combine(frame.file)
             hash.combine(frame.imagePath)
             hash.combine(bytes: frame.buildID?.bytes ?? [])
-            // Without a name only the place tells functions apart.
+            // Without a name only the location distinguishes functions.
             if frame.function == nil { hash.combine(frame.offset) }
             hash.combine(UInt64(frame.kind.rawValue) << 1 | (frame.isInlined ? 1 : 0))
         }
@@ -34,14 +34,14 @@ struct FunctionPath: Hashable {
     }
 }
 
-/// A place in code: its location, and the functions there.
+/// A location in code, and the functions there.
 ///
-/// Shared by all stacks that pass through it; a class, so that a look at it copies nothing.
+/// Shared by all stacks that pass through it; a class, so that reading it copies nothing.
 final class Place {
     let location: CodeLocation
     let frames: [Frame]
     let isLookedUp: Bool
-    /// Two places of one value show the same functions.
+    /// Two locations of one value show the same functions.
     private(set) lazy var functions: UInt64 = FunctionPath.hash(of: frames)
 
     init(location: CodeLocation, frames: [Frame], isLookedUp: Bool) {
@@ -51,7 +51,7 @@ final class Place {
     }
 }
 
-/// Reads stacks and places, each time anew.
+/// Reads stacks and locations, each time again.
 struct StackRows {
     private let findStack, findLocation, findFrames: Statement
 
@@ -82,7 +82,7 @@ struct StackRows {
         return (entries, try findStack.integer(at: 0) != 0)
     }
 
-    /// A place by its number, and its frames; one frame without a function where nothing is known.
+    /// A location by its number, and its frames; one frame without a function where nothing is known.
     func place(_ id: Int64) throws -> Place {
         try findLocation.bind(id)
         guard try findLocation.step() else {
@@ -113,7 +113,7 @@ struct StackRows {
     func damage(_ detail: String) -> StoreError { findStack.damage(detail) }
 }
 
-/// Reads stacks; each stack and each place is read once.
+/// Reads stacks; each stack and each location is read once.
 final class StackReader {
     private let rows: StackRows
     /// The stacks read last; all are forgotten when there are many, since a stack is large and a store may have
@@ -144,7 +144,7 @@ final class StackReader {
         try rows.entries(ofStack: id).map { try frames($0.entries) }
     }
 
-    /// What the functions on a stack are, in a word; nil when the store has no stack of this number.
+    /// The functions on a stack, as one value; nil when the store has no stack of this number.
     func path(ofStack id: Int64) throws -> FunctionPath? {
         try rows.entries(ofStack: id).map { entries, _ in
             var (hash, isLookedUp) = (ContentHash(), true)
@@ -169,7 +169,7 @@ final class StackReader {
         return frames
     }
 
-    /// A place by its number, and its frames.
+    /// A location by its number, and its frames.
     func place(_ id: Int64) throws -> Place {
         if let place = places[id] { return place }
         let place = try rows.place(id)

@@ -1,4 +1,4 @@
-// Rows into summaries of reports: what ranking and lists need of them, millions a second.
+// Rows into summaries of reports, for ranking and lists: millions per second.
 
 internal import StallModel
 internal import StallQuery

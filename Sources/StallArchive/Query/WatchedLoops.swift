@@ -11,8 +11,8 @@ struct WatchedLoops {
 
     private var keys: Set<Key> = []
 
-    /// A central store notes them, also of watched time that was deleted since; in an agent's the watched time itself
-    /// tells.
+    /// A central store notes them, also of watched time that was deleted since; in an agent's store they are derived
+    /// from the watched time itself.
     init(_ connection: Connection) throws {
         let table = try connection.isGrouped ? "watched_loop" : "exposure"
         let rows = try connection.prepare("select distinct source, loop from \(table)")

@@ -1,6 +1,7 @@
-// What a store holds, row by row, in transfer between stores: reports, and what rates and losses are computed from.
+// A store's content, row by row, in transfer between stores: reports, and the rows that rates and losses are computed
+// from.
 //
-// Each row says by itself which one it is, and whose: rows may come in any order, twice, and without the others. Counts
+// Each row contains its key and its source: rows may come in any order, twice, and without the others. Counts
 // and watched time only grow, so that of two states of one row the greater stands.
 
 package import StallModel
@@ -45,7 +46,7 @@ package struct PortableExposure: Hashable, Sendable {
     }
 }
 
-/// Stalls without a report: one of its store, loop, place and reason.
+/// Stalls without a report: one of its store, loop, location and reason.
 package struct PortableSuppression: Hashable, Sendable {
     package var store: UniqueID
     package var revision: Int64
@@ -109,7 +110,7 @@ package struct PlacedImage: Hashable, Sendable {
     }
 }
 
-/// A place in a binary and what is known of it: no symbol, functions, or functions with their lines.
+/// A location in a binary and what is known of it: no symbol, functions, or functions with their lines.
 package struct PortableLocation: Hashable, Sendable {
     /// The store whose agent named it.
     package var store: UniqueID

@@ -1,5 +1,5 @@
-// Single reports of several stores. Each store has numbers of its own for stacks; here a stack's number also says which
-// store it is of.
+// Single reports of several stores. Each store has numbers of its own for stacks; here a stack's number also contains
+// the store that it is of.
 
 package import StallModel
 package import StallQuery
@@ -100,7 +100,7 @@ extension MergedStore {
     }
 }
 
-// What goes through all stacks of all reports.
+// Questions that read all stacks of all reports.
 extension MergedStore {
     package func stackSets(_ filter: ReportFilter) throws -> StackSets {
         throw MergedStoreError.needsOneStore

@@ -1,11 +1,11 @@
 // Several stores that answer as one: each collector of a fleet has some of its apps or hosts, and a question is for all of
-// them. Roll-ups are sums, so that what is added up of the parts is what one store with all of their reports would say.
+// them. Roll-ups are sums, so that the sum of the parts is the answer of one store with all of their reports.
 
 package import StallModel
 package import StallQuery
 internal import StallStore
 
-/// Stores with different reports, asked together. Each is read in a snapshot of its own.
+/// Stores with different reports, queried together. Each is read in a snapshot of its own.
 ///
 /// Questions that need each stack of each report are for one store.
 package final class MergedStore: QueryableStore {
@@ -14,8 +14,8 @@ package final class MergedStore: QueryableStore {
     package var path: String { parts[0].path }
     package var role: StoreRole { parts[0].role }
 
-    /// - Throws: What is wrong with a store; also that two of them have reports of the same agent's store, which would
-    ///   count twice.
+    /// - Throws: The error of a store; also that two of them have reports of the same agent's store, which would count
+    ///   twice.
     package init(paths: [String]) throws {
         precondition(paths.count > 1)
         parts = try paths.map { try ReportStore.open(path: $0) }
@@ -52,7 +52,7 @@ package final class MergedStore: QueryableStore {
         return sum
     }
 
-    /// Nil also where the stores are grouped by different rules: then every report is grouped anew.
+    /// Nil also where the stores are grouped by different rules: then every report is grouped again.
     package func rulesHash() throws -> Int64? {
         let hashes = Set(try parts.map { try $0.rulesHash() })
         return hashes.count == 1 ? hashes.first! : nil
@@ -112,7 +112,7 @@ package final class MergedStore: QueryableStore {
     }
 }
 
-/// Why stores cannot be asked together.
+/// Why stores cannot be queried together.
 package enum MergedStoreError: Error, CustomStringConvertible {
     case sharedSource(UniqueID, String, String)
     case needsOneStore
@@ -129,7 +129,7 @@ package enum MergedStoreError: Error, CustomStringConvertible {
 }
 
 extension StoreStatus {
-    /// Adds what another store says of itself.
+    /// Adds the state of another store.
     fileprivate mutating func add(_ other: StoreStatus) {
         path += ", \(other.path)"
         schemaVersion = min(schemaVersion, other.schemaVersion)
