@@ -1,10 +1,10 @@
-// Looks for what is wrong with a cluster: shards that differ in what they share, reports that refer to nothing or are there
-// twice, and roll-ups that are not those of the reports.
+// Finds faults of a cluster: shards that differ in shared rows, reports that refer to nothing or are stored twice, and
+// roll-ups that are not those of the reports.
 
 internal import StallArchive
 internal import StallModel
 
-/// What a check of a cluster found, a line each.
+/// The findings of a check of a cluster, one per line.
 package struct ClusterCheck {
     private let cluster: ClickHouseCluster
     private var faults: [String] = []
@@ -26,7 +26,7 @@ package struct ClusterCheck {
         }
     }
 
-    /// What a report refers to must be on its own shard.
+    /// The rows that a report refers to must be on its own shard.
     private mutating func checkReports() throws(ClickHouseError) {
         for (number, shard) in cluster.shards.enumerated() {
             let conditions: [(ClickHouseQuery, String)] = [
@@ -55,7 +55,7 @@ package struct ClusterCheck {
         if twice > 0 { faults.append("\(twice) reports are on several shards") }
     }
 
-    /// Compares each cell of the days that count as fresh with the reports.
+    /// Compares each bucket of the days that count as fresh with the reports.
     private mutating func checkRollUps(by axis: CellAxis) throws(ClickHouseError) {
         var cohort: ClickHouseQuery =
             "day, app, version, build_id, loop_name, verdict, cause, is_watched"

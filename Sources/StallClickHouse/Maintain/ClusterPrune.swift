@@ -1,4 +1,5 @@
-// Deletes what is too old, or too much: whole partitions at once, and of the others the rows. Open reports stay, as in a file.
+// Deletes rows that are too old, or too many: whole partitions at once, and single rows of the others. Open reports
+// stay, as in a file.
 
 internal import StallArchive
 internal import StallStore
@@ -20,8 +21,8 @@ package struct ClusterPrune {
     }
 
     /// - Parameters:
-    ///   - reportsSince: Reports that began before it go; what roll-ups say of them stays.
-    ///   - bytes: The oldest days' reports go until all tables are no larger on the shards' disks.
+    ///   - reportsSince: Reports that began before it are deleted; their roll-ups stay.
+    ///   - bytes: The oldest days' reports are deleted until all tables are no larger on the shards' disks.
     ///   - rollUpsSince: Roll-ups of days before the one that it is in go, with the reports and watched time of those days.
     /// - Returns: How many reports were deleted.
     package func run(
@@ -54,7 +55,7 @@ package struct ClusterPrune {
     private func deleteReports(
         before time: UnixTime, isNoted: Bool = false
     ) throws(ClickHouseError) -> Int {
-        // A time to come says nothing of reports to come.
+        // A time in the future must not limit future reports.
         guard let last = try lastStart() else { return 0 }
         let time = min(time, UnixTime(microseconds: last.microseconds.addingSaturated(1)))
         let open = try openReports(before: time)

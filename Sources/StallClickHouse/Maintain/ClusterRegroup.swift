@@ -15,9 +15,10 @@ package struct ClusterRegroup {
         (self.cluster, self.clock) = (cluster, clock)
     }
 
-    /// What is cut off is done again from its beginning; until its end, reports are grouped by both sets of rules.
+    /// A run that was interrupted starts again from its beginning; until its end, reports are grouped by both sets of
+    /// rules.
     ///
-    /// - Returns: What moved, most reports first.
+    /// - Returns: The reports that moved, by old and new group, most reports first.
     package func run(_ grouper: any ReportGrouper) throws -> [RegroupedReports] {
         guard let known = try GroupingRow(cluster.server) else { return [] }
         let rollUps = RollUpDays(cluster)
@@ -67,7 +68,7 @@ package struct ClusterRegroup {
     /// Reports of a slice; with their stacks some hundred megabytes of a store in memory.
     private static let sliceSize = 200_000
 
-    /// Decides the groups again of reports that were grouped before names of these places arrived.
+    /// Decides the groups again of reports that were grouped before names of these locations arrived.
     ///
     /// - Returns: The days whose totals are to be added up again.
     func run(
@@ -75,7 +76,7 @@ package struct ClusterRegroup {
     ) throws -> Set<Int64> {
         guard !places.isEmpty, let known = try GroupingRow(cluster.server) else { return [] }
         var days: Set<Int64> = []
-        // A store that is ingested again names all its places again; reports that wait for a name are few, or none.
+        // A store that is ingested again names all its locations again; reports that wait for a name are few, or none.
         let stacks = try unnamedStacks(showing: Set(places))
         for part in stacks.sorted().parts() {
             var conditions = ReportConditions(ReportFilter())
@@ -85,7 +86,7 @@ package struct ClusterRegroup {
         return days
     }
 
-    /// The stacks of reports that were grouped without the name of one of these places.
+    /// The stacks of reports that were grouped without the name of one of these locations.
     private func unnamedStacks(showing places: Set<Int64>) throws -> [Int64] {
         var rows = try cluster.server.rows(
             "select distinct arrayJoin(stack) as one from report where is_unnamed = 1",

@@ -1,5 +1,6 @@
-// Repairs what `ClusterCheck` finds and the shards together know: rows that one of them lacks, positions on which they differ,
-// reports that are on several, and roll-ups. What no shard has is gone: then its store is to be ingested again.
+// Repairs the faults of `ClusterCheck` that the shards together can: rows that one of them lacks, positions on which
+// they differ,
+// reports that are on several, and roll-ups. A row that no shard has is gone: then its store is to be ingested again.
 
 internal import StallModel
 

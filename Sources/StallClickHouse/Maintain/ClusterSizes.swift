@@ -3,13 +3,13 @@
 internal import StallModel
 internal import StallStore
 
-/// What there is to delete, oldest first.
+/// The sizes of the days that can be deleted, oldest first.
 struct ClusterSizes {
     private let cluster: ClickHouseCluster
 
     init(_ cluster: ClickHouseCluster) { self.cluster = cluster }
 
-    /// The first day whose reports fit, by what their rows take of their partitions; nil where all do.
+    /// The first day whose reports fit, by the share of their rows in their partitions; nil where all do.
     ///
     /// - Throws: Where the other tables alone are larger: then nothing is to be deleted for it.
     func firstDay(toKeep bytes: Int64) throws(ClickHouseError) -> Int64? {

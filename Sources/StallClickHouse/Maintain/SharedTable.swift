@@ -5,7 +5,8 @@ internal import StallModel
 /// A table that is whole on every shard.
 struct SharedTable {
     let name: String
-    /// What must be the same of each row: its key, and what distinguishes an earlier version of it from a later one.
+    /// The columns that must be the same of each row: its key, and those that distinguish an earlier version from a
+    /// later one.
     let columns: ClickHouseQuery
 
     private init(_ name: String, _ columns: ClickHouseQuery) {
@@ -41,7 +42,7 @@ struct SharedTable {
         return contents
     }
 
-    /// What is wrong with it; nil for nothing.
+    /// The fault of the table; nil for none.
     func fault(_ cluster: ClickHouseCluster) throws(ClickHouseError) -> String? {
         let contents = try contents(cluster)
         guard Set(contents.map(\.sum)).count > 1 else { return nil }

@@ -4,22 +4,22 @@ internal import StallModel
 internal import StallQuery
 internal import StallStore
 
-/// What cells are added up by.
+/// The key that buckets are added up by.
 struct CellKey: Hashable {
     var app = "", version = "", loop = ""
     var verdict: UInt8 = 0
     /// -1 where none was decided.
     var cause: Int8 = -1
     var isWatched = false
-    /// The key of a signature; 0 where cells are not by groups.
+    /// The key of a signature; 0 where buckets are not by groups.
     var signature: Int64 = 0
-    /// Empty where cells are not by hosts.
+    /// Empty where buckets are not by hosts.
     var host = ""
-    /// 0 where cells are not by days.
+    /// 0 where buckets are not by days.
     var day: Int64 = 0
 }
 
-/// The totals of one cell.
+/// The totals of one bucket.
 struct Cell {
     var count: Int64 = 0
     var total_ns: Int64 = 0
@@ -50,11 +50,11 @@ struct Cell {
     }
 }
 
-/// The dimension of cells beside builds, loops, verdicts and causes.
+/// The dimension of buckets besides builds, loops, verdicts and causes.
 enum CellAxis: CaseIterable {
     case signature, host, none
 
-    /// The table of such cells, over all shards; each shard's has `_local` behind its name.
+    /// The table of such buckets, over all shards; each shard's has `_local` behind its name.
     var table: ClickHouseQuery {
         switch self {
         case .signature: "rollup"
@@ -72,21 +72,21 @@ enum CellAxis: CaseIterable {
     }
 }
 
-/// Reads cells.
+/// Reads buckets.
 struct CellSource {
     let server: ClickHouseServer
     let days: KnownDays
     var filter: ReportFilter
-    /// Cells have the day.
+    /// Buckets have the day.
     var isDaily = false
-    /// Cells have the verdict, and nothing else of builds, loops and causes.
+    /// Buckets have the verdict, and nothing else of builds, loops and causes.
     var isCoarse = false
     var axis = CellAxis.signature
     /// Only these groups; nil for all.
     var signatures: [Int64]?
     /// The whole days that are asked for.
     var range: Range<Int64>
-    /// Reports of the parts of days before and behind them are in cells as well.
+    /// Reports of the parts of days before and behind them are in buckets as well.
     var hasEnds = false
 
     init(
@@ -96,7 +96,7 @@ struct CellSource {
         (self.server, self.days, self.filter, self.range) = (server, days, filter, range)
     }
 
-    /// The cells, without their histograms.
+    /// The buckets, without their histograms.
     func cells() throws -> [CellKey: Cell] {
         var cells: [CellKey: Cell] = [:]
         for question in questions {
@@ -127,7 +127,7 @@ struct CellSource {
         return cells
     }
 
-    /// What `cells` asks: of roll-ups, and of reports where there have to be.
+    /// The queries of `cells`: for roll-ups, and for reports where there have to be.
     var questions: [ClickHouseQuery] {
         func question(
             _ table: ClickHouseQuery, _ measures: ClickHouseQuery
@@ -162,8 +162,8 @@ struct CellSource {
         return [rolledUp, ofReports]
     }
 
-    /// The durations of the cells' stalls, by axis, by whether their loops are watched, and by day where cells are.
-    /// The other dimensions do not matter to who reads them, and histograms are most of what a cell is.
+    /// The durations of the buckets' stalls, by axis, by whether their loops are watched, and by day where buckets are.
+    /// Readers do not need the other dimensions, and histograms are most of a bucket's bytes.
     ///
     /// - Parameter dimensions: More of them, where groups are made by these.
     func histograms(by dimensions: ClickHouseQuery = "''") throws -> [HistogramKey:
@@ -215,7 +215,7 @@ struct CellSource {
         return histograms
     }
 
-    /// What `histograms` asks of roll-ups.
+    /// The query of `histograms` for roll-ups.
     func histogramQuestion(by dimensions: ClickHouseQuery) -> ClickHouseQuery {
         """
         select watched, axis, cell_day, dimension, tupleElement(sums, 1), tupleElement(sums, 2)

@@ -5,7 +5,7 @@ internal import StallModel
 internal import StallQuery
 internal import StallStore
 
-/// The order of all groups of a question, and what they add up to.
+/// The order of all groups of a question, and their total.
 struct ClusterRanking {
     /// The keys of the listed groups' rows, and of those that were joined to them.
     private(set) var listed: [Int64] = []
@@ -123,7 +123,7 @@ struct ClusterRanking {
         return joined
     }
 
-    /// What makes a group of rows.
+    /// The key of a group of rows.
     private enum GroupName: Hashable {
         case number(Int64), text(String)
     }

@@ -1,5 +1,5 @@
-// What has to be known of a cluster before it is asked anything: whether its tables are those that this program reads, and
-// whether all of its shards answer.
+// The state of a cluster that has to be known before any query: whether its tables are those that this program reads,
+// and whether all of its shards answer.
 
 internal import StallModel
 
@@ -10,7 +10,7 @@ struct ClusterState {
     /// The addresses of shards that do not answer.
     private(set) var missingShards: [String] = []
 
-    /// One statement for all of it. Its last part asks all shards, and reads nothing.
+    /// One statement for all of it. Its last part runs on all shards, and reads nothing.
     static let question: ClickHouseQuery = """
         select 'version', toInt64(max(version)), toInt64(0) from schema_version
         union all
@@ -65,7 +65,7 @@ struct ClusterState {
         }
     }
 
-    /// The shards that do not answer when they are asked one by one.
+    /// The shards that do not answer when they are queried one by one.
     private static func missingShards(
         _ server: ClickHouseServer
     ) throws(ClickHouseError) -> [String] {
@@ -90,7 +90,7 @@ struct ClusterState {
 }
 
 extension ClickHouseError {
-    /// Whether it says that one server does not reach another.
+    /// Whether it is the error that one server does not reach another.
     var isOfMissingShard: Bool {
         switch code {
         case ClickHouseCode.allConnectionsFailed, ClickHouseCode.networkError,

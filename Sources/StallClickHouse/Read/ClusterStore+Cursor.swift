@@ -1,5 +1,5 @@
-// Reports one by one. A part of them at a time is put into the store in memory, read there, and forgotten; what they share stays,
-// with its numbers, so that a writer renders each stack once.
+// Reports one by one. A part of them at a time is put into the store in memory, read there, and forgotten; the rows
+// that they share stay, with their numbers, so that a writer renders each stack once.
 
 internal import StallArchive
 package import StallModel
@@ -93,7 +93,7 @@ extension ClusterStore {
             }
     }
 
-    /// What follows the conditions for a number of reports.
+    /// The clauses behind the conditions, for a number of reports.
     static func newest(_ count: Int) -> ClickHouseQuery {
         "order by start_us desc, id desc limit \(count)"
     }

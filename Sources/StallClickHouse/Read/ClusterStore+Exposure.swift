@@ -1,4 +1,4 @@
-// What a cluster says of the time in which no report was made.
+// The watched time of a cluster, in which no report was made.
 
 internal import StallArchive
 package import StallModel
@@ -18,7 +18,8 @@ extension ClusterStore {
 
     enum Stretches { case whole, divided }
 
-    /// What `watchedTimes` asks of all time and, where they are asked for, `suppressedTotals`, to be asked ahead.
+    /// The queries of `watchedTimes` for all time and, where they are asked for, of `suppressedTotals`, to be sent
+    /// ahead.
     static func exposureQuestions(
         _ server: ClickHouseServer, _ filter: ReportFilter, withSuppressions: Bool
     ) -> [ClickHouseQuery] {
@@ -128,7 +129,7 @@ extension ClusterStore {
         return try excerpt.excerpt.store.watchedLoops(asked, withLengths: withLengths)
     }
 
-    // MARK: What rankings need of it
+    // MARK: For rankings
 
     /// Of all time, as rows have it; of a part of it, from loops.
     package func watchedTimes(_ filter: ReportFilter) throws -> [WatchedLoopTime] {

@@ -1,4 +1,5 @@
-// What answers about stacks and lists of reports read of all stalls that a filter selects. Each is read once, and not held.
+// The stalls that a filter selects, as answers about stacks and lists of reports read them. Each is read once, and not
+// held.
 
 internal import StallArchive
 package import StallModel

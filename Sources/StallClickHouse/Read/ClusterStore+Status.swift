@@ -6,7 +6,7 @@ package import StallQuery
 internal import StallStore
 
 extension ClusterStore {
-    /// The slowest of these takes most of the time: all are asked at once.
+    /// The slowest of these takes most of the time: all are sent at once.
     private static let questions: [ClickHouseQuery] = [
         sources, runs, stacks, apps, hosts, revisions, losses,
     ]
@@ -20,7 +20,7 @@ extension ClusterStore {
         select day, verdict, state, count(), min(start_us), max(start_us) from report
         group by day, verdict, state
         """
-    /// One process is in several sources where stores were copied, and each says what it has counted.
+    /// One process is in several sources where stores were copied, and each has its own counts.
     private static let losses: ClickHouseQuery = """
         select reason, sum(most) from
             (select run, reason, max(report_count) as most from loss final group by run, reason)
@@ -130,7 +130,7 @@ extension ClusterStore {
         )
     }
 
-    /// What its tables take, on all shards.
+    /// The bytes of its tables, on all shards.
     private func bytes() throws -> Int64 {
         let database = server.address.database
         guard let cluster = server.address.cluster else {
@@ -149,7 +149,7 @@ extension ClusterStore {
                     where active and database = \(database)
                     """))
         } catch let error as ClickHouseError where error.code == ClickHouseCode.readOnly {
-            // Who may only read may not ask other servers' tables by name. Here all shards answer.
+            // A user with read access only may not name other servers' tables in a query. Here all shards answer.
             return try ClickHouseCluster(server).byteCount()
         }
     }

@@ -1,6 +1,6 @@
-// A cluster as a store that is asked questions. Questions about many stalls are added up by the cluster; of those about few, the
-// reports are fetched. Either way a store in memory of the usual schema gives the answer (Excerpt.swift), so that a cluster and
-// a file answer alike.
+// A cluster as a store for queries. For questions about many stalls the cluster adds up; for those about few, the
+// reports are fetched. Either way a store in memory of the usual schema gives the answer (Excerpt.swift), so that a
+// cluster and a file answer alike.
 
 internal import StallArchive
 package import StallModel
@@ -15,7 +15,7 @@ package final class ClusterStore: QueryableStore {
     let state: ClusterState
     /// Reports that were asked for before: the numbers of their stacks stay valid.
     private var kept: ReportExcerpt?
-    /// What `reportID` is asked by.
+    /// The key that `reportID` looks up.
     var sourceDays = RowNumbers<SourceDay>()
 
     package var path: String { server.name }
@@ -27,7 +27,7 @@ package final class ClusterStore: QueryableStore {
 
     /// Opens the store at an address.
     ///
-    /// - Parameter question: What is asked first, where that is known: it is sent with what opening asks.
+    /// - question: The first question, where that is known: it is sent with the queries of opening.
     package static func open(
         _ address: String, expecting question: AggregateQuestion? = nil
     ) throws -> ClusterStore {
@@ -65,7 +65,7 @@ package final class ClusterStore: QueryableStore {
             .answer(grouper, askingAhead: Self.statements(server, after: question))
     }
 
-    /// Who ranks groups asks next how long their loops were watched, and what was not reported of them.
+    /// A ranking of groups next needs how long their loops were watched, and how many stalls have no report.
     private static func statements(
         _ server: ClickHouseServer, after question: AggregateQuestion
     ) -> [ClickHouseQuery] {
@@ -199,8 +199,8 @@ package final class ClusterStore: QueryableStore {
     ) throws -> Int {
         let order = Self.newest(count)
         guard count <= Self.keyLimit else { return try rows.read(few: conditions, order) }
-        // Which they are is asked first: that reads small columns of many reports, and the others of these alone. It finds
-        // all revisions, of which those are left out again that are not the latest.
+        // The reports' keys are read first: that reads small columns of many reports, and the others of these alone. It
+        // finds all revisions, of which those are left out again that are not the latest.
         var keys = try server.rows(
             "select app, day, id from \(conditions.revisions(server)) \(order)", columnCount: 3)
         var (apps, days, ids): (Set<String>, Set<Int64>, Set<UniqueID>) = ([], [], [])

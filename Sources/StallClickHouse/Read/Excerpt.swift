@@ -30,7 +30,7 @@ final class Excerpt {
         connection = try Connection(to: "", as: name, .inMemory)
         try connection.execute("pragma application_id = \(StoreRole.central.rawValue)")
         try connection.execute("begin")
-        // What all migrations make, one after the other, takes a tenth of the time of `top`.
+        // Running all migrations, one after the other, takes a tenth of the time of `top`.
         try connection.execute(Self.schema)
         if let grouping {
             let add = try connection.prepare(

@@ -18,7 +18,7 @@ struct GroupSource {
         return groups
     }
 
-    /// What `groups` asks, to be asked ahead.
+    /// The queries of `groups`, to be sent ahead.
     static func questions(_ keys: [Int64]?) -> [ClickHouseQuery] {
         parts(of: keys).flatMap { [question(where: $0.groups), question(framesOf: $0.frames)] }
     }
@@ -30,7 +30,7 @@ struct GroupSource {
         return keys.parts().map { ("key in \(list: $0)", "signature in \(list: $0)") }
     }
 
-    /// The groups of the families that groups of truncated stacks are of: what those may be the beginnings of.
+    /// The groups of the families that groups of truncated stacks are of: those that they may be the beginnings of.
     func ofCutFamilies() throws -> [Int64: ReportGroup] {
         try groups(where: Self.isOfCutFamily, framesOf: Self.framesOfCutFamilies)
     }

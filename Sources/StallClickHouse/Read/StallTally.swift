@@ -1,4 +1,4 @@
-// What an answer says of all stalls that a filter selects, whatever their group.
+// The totals of all stalls that a filter selects, whatever their group.
 
 internal import StallModel
 internal import StallQuery

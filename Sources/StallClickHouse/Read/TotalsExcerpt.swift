@@ -1,11 +1,11 @@
-// The input of one question for totals as a store in memory: cells that the cluster has added up, and single reports where a
-// time begins or ends within a day. `ReportStore` then answers as it does for a file.
+// The input of one question for totals as a store in memory: buckets that the cluster has added up, and single reports
+// where a time begins or ends within a day. `ReportStore` then answers as it does for a file.
 
 internal import StallArchive
 internal import StallModel
 internal import StallStore
 
-/// Cells and reports without stacks.
+/// Buckets and reports without stacks.
 struct TotalsExcerpt {
     let excerpt: Excerpt
     private let addCohort, addCell, addHostCell, addHost, addReport, addDay, addWatched: Statement
@@ -56,7 +56,7 @@ struct TotalsExcerpt {
         _ = try excerpt.label("")
     }
 
-    /// Adds a cell.
+    /// Adds a bucket.
     ///
     /// - Parameters:
     ///   - dayCount: 1 or 32, as the question reads them.

@@ -41,7 +41,7 @@ struct TotalsQuestion {
         return try rows.step() ? try rows.integer(at: 0) : 0
     }
 
-    /// What is asked of roll-ups before anything else, whatever the days are; nothing where that depends on them.
+    /// The first queries for roll-ups, whatever the days are; nothing where they depend on the days.
     static func firstStatements(
         _ server: ClickHouseServer, _ question: AggregateQuestion
     ) -> [ClickHouseQuery] {
@@ -51,7 +51,7 @@ struct TotalsQuestion {
             by: question.key)
     }
 
-    /// What decides which groups are listed.
+    /// The queries that decide which groups are listed.
     private static func statements(
         ranking source: CellSource, by key: GroupKey
     ) -> [ClickHouseQuery] {
@@ -60,7 +60,7 @@ struct TotalsQuestion {
                 ? [GroupSource.questionOfSpecial] + GroupSource.questionsOfCutFamilies : [])
     }
 
-    /// - Parameter next: What is asked next: where much is asked at once, it is as well.
+    /// - Parameter next: The next question: where many queries are sent at once, it is sent as well.
     func answer(
         _ grouper: any ReportGrouper, askingAhead next: [ClickHouseQuery]
     ) throws -> AggregateAnswer {
@@ -85,7 +85,7 @@ struct TotalsQuestion {
         return answer
     }
 
-    /// The cells of the whole days, and of their ends where these are not read one by one.
+    /// The buckets of the whole days, and of their ends where these are not read one by one.
     private var cells: CellSource {
         var cells = CellSource(server, days, filter, question.wholeDays)
         cells.hasEnds = question.hasEdges && !readsEnds
@@ -98,18 +98,18 @@ struct TotalsQuestion {
         source.axis = question.areHosts ? .host : .none
         source.isDaily = true
         source.isCoarse = true
-        // What the store in memory holds is selected, and cells do not hold by what.
+        // The content of the store in memory is selected already, and buckets do not contain the selection.
         var asked = readsEnds ? filter : filter.always
         (asked.apps, asked.versions, asked.loops, asked.causes) = ([], [], [], nil)
         return try excerpt(source).store.dailyTotals(asked)
     }
 
-    /// Cells have no durations where these are not asked for, and totals by day alone need none.
+    /// Buckets have no durations where these are not asked for, and totals by day alone need none.
     private func needsDurations(_ cells: CellSource) -> Bool {
         question.withDurations && !cells.isCoarse
     }
 
-    /// The question as the store in memory is asked it: it holds nothing of another time.
+    /// The question for the store in memory: it holds nothing of another time.
     private var asked: AggregateQuestion {
         var asked = question
         if !readsEnds { asked.filter = filter.always }
@@ -149,16 +149,16 @@ struct TotalsQuestion {
         try LightReport.all(server, conditions) { try totals.add($0) }
     }
 
-    /// Cells that are put into one place.
+    /// Buckets that share one `CellPlace`.
     private struct Part {
         var place: CellPlace
         var cells: CellSource
         /// By single days beside them, where they are asked for.
         var days: CellSource?
-        /// The cells are the sums of the single days: of a few groups it is better to read these alone.
+        /// The buckets are the sums of the single days: of a few groups it is better to read these alone.
         var isAddedUp = false
 
-        /// What `add` asks, but for the histograms of reports.
+        /// The queries of `add`, but for the histograms of reports.
         func questions(
             by dimension: ClickHouseQuery, withDurations: Bool
         ) -> [ClickHouseQuery] {
@@ -168,7 +168,7 @@ struct TotalsQuestion {
     }
 
     private func parts(of cells: CellSource) -> [Part] {
-        // Between two times single days are cells where no 32 of them fit, and only beside cells where they do.
+        // Between two times single days are buckets where no 32 of them fit, and only beside buckets where they do.
         let hasBoth = readsEnds && question.withDays && question.largest != nil
         return (hasBoth ? CellPlace.parts(of: cells.range) : [cells.range]).map { range in
             var source = cells
@@ -181,7 +181,7 @@ struct TotalsQuestion {
             guard place.needsDays else { return part }
             source.isDaily = true
             part.isAddedUp = source.signatures != nil
-            // The days of a group need not have builds: those of its first cell do as well as any.
+            // The days of a group need not have builds: those of its first bucket do as well as any.
             source.isCoarse = source.axis == .signature && !part.isAddedUp
             part.days = source
             return part
@@ -202,7 +202,7 @@ struct TotalsQuestion {
             var cell = cell
             if source.rankedVerdicts.contains(key.verdict) {
                 firstOfGroup[key.signature] = firstOfGroup[key.signature] ?? key
-                // The first cell of those that share a histogram has it: they are added up in the end.
+                // The first bucket of those that share a histogram has it: they are added up in the end.
                 let shared = CellSource.HistogramKey(
                     isWatched: key.isWatched, signature: key.signature, host: key.host,
                     day: key.day, dimension: dimension(of: key))
@@ -229,7 +229,7 @@ struct TotalsQuestion {
         }
     }
 
-    /// Cells of single days without their days.
+    /// Buckets of single days without their days.
     private static func addingUp(_ days: [CellKey: Cell]) -> [CellKey: Cell] {
         var sums: [CellKey: Cell] = [:]
         for (key, cell) in days {
@@ -240,7 +240,7 @@ struct TotalsQuestion {
         return sums
     }
 
-    /// What makes the groups, where no function and no host does, as a column and of a cell.
+    /// The column that groups are made by, where no function and no host does, and the same of a bucket.
     private var dimensionOfGroup: ClickHouseQuery {
         switch key {
         case .app: "app"
@@ -278,18 +278,18 @@ struct TotalsQuestion {
     }
 }
 
-/// Where cells are put so that the store in memory reads each once: it reads cells of 32 days where it can, and single days
-/// where it has to.
+/// The key under which buckets are put so that the store in memory reads each once: it reads buckets of 32 days where
+/// it can, and single days where it has to.
 struct CellPlace {
     var isDaily = false
     var dayCount: Int64 = 32
     var day: Int64 = 0
-    /// Single days are read beside the cells of 32.
+    /// Single days are read beside the buckets of 32.
     var needsDays = false
 
     private static let long: Int64 = 32
 
-    /// The days of a range that cells of 32 make up; empty without any.
+    /// The days of a range that buckets of 32 make up; empty without any.
     private static func longDays(of range: Range<Int64>) -> Range<Int64> {
         let first =
             range.lowerBound == .min
@@ -299,7 +299,7 @@ struct CellPlace {
         return first..<max(first, end)
     }
 
-    /// What of a range is read as single days, as cells of 32, and as single days again.
+    /// The parts of a range that are read as single days, as buckets of 32, and as single days again.
     static func parts(of range: Range<Int64>) -> [Range<Int64>] {
         let days = longDays(of: range)
         guard !days.isEmpty else { return [range] }
@@ -355,11 +355,11 @@ extension AggregateQuestion {
 
     fileprivate var areHosts: Bool { !filter.hosts.isEmpty || key == .host }
 
-    /// No cell has both the group and the host of a stall.
+    /// No bucket has both the group and the host of a stall.
     fileprivate var areOfHostsAndFunctions: Bool { areHosts && key.isOfFunctions }
 
-    /// Whether a few numbers of all groups decide which are listed, so that the rest is read of these only: where all are in
-    /// cells.
+    /// Whether a few numbers of all groups decide which are listed, so that the rest is read of these only: where all
+    /// are in buckets.
     fileprivate var canRankFirst: Bool {
         guard let largest else { return false }
         return key.isOfFunctions && !areHosts && largest.order != .p95

@@ -6,7 +6,7 @@ internal import StallQuery
 internal import StallStore
 
 extension WatchedHost {
-    /// Asks for the apps of each machine that were heard of in the last 32 days.
+    /// Queries the apps of each machine with watched time in the last 32 days.
     static func question(at now: UnixTime) -> ClickHouseQuery {
         """
         select host, app, max(start_us + intDiv(watched_ns, 1000)) from exposure

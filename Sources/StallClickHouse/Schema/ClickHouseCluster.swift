@@ -1,4 +1,4 @@
-// The servers that a store is spread over: each has a share of the reports, and all of what reports share.
+// The servers that a store is spread over: each has a share of the reports, and all rows that reports share.
 
 package import StallModel
 internal import StallStore
@@ -10,7 +10,7 @@ package struct ClickHouseCluster {
     /// One of each shard, in their order: a row's shard is a number in it.
     package let shards: [ClickHouseServer]
 
-    /// Asks the server for the others. Each shard has one server, and all of them answer HTTP at one port.
+    /// Queries the server for the others. Each shard has one server, and all of them answer HTTP at one port.
     package init(_ server: ClickHouseServer) throws(ClickHouseError) {
         self.server = server
         try Self.checkTables(server)
@@ -41,7 +41,7 @@ package struct ClickHouseCluster {
         }
     }
 
-    /// The shard of what has this id, the same for every writer.
+    /// The shard of a row with this id, the same for every writer.
     package func shard(of id: UniqueID) -> Int {
         guard shards.count > 1 else { return 0 }
         var hash = ContentHash()
@@ -49,7 +49,7 @@ package struct ClickHouseCluster {
         return Int(UInt64(bitPattern: hash.value) % UInt64(shards.count))
     }
 
-    /// What all shards' tables take on their disks.
+    /// The bytes of all shards' tables on their disks.
     package func byteCount() throws(ClickHouseError) -> Int64 {
         var sum: Int64 = 0
         for shard in shards {

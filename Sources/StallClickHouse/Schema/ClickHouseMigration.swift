@@ -44,7 +44,7 @@ package struct ClickHouseMigration: Sendable {
         }
     }
 
-    /// What reads a table of every shard as one.
+    /// The engine that reads a table of every shard as one.
     private static func engine(of table: String, _ address: ClickHouseAddress) -> String {
         guard let cluster = address.cluster else {
             return "Merge(\(quoted(address.database)), '^\(table)$')"

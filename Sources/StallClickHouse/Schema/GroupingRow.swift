@@ -1,4 +1,4 @@
-// The one row that says by which rules reports are grouped, and what was pruned.
+// The one row with the rules by which reports are grouped, and the time before which they were pruned.
 
 package import StallModel
 

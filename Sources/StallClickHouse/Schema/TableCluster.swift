@@ -1,4 +1,4 @@
-// Whether the tables are spread over the cluster that the address names. Who writes to one shard what another one has, or to
+// Whether the tables are spread over the cluster that the address names. Writing rows of one shard to another, or to
 // tables of other servers, would count reports twice.
 
 /// The cluster that a database's tables were made for.

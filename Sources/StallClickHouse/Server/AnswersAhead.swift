@@ -3,7 +3,7 @@
 
 internal import StallHTTP
 
-/// Answers by what was asked, each for one use: who asks again wants to know what it is by then.
+/// Answers by their query, each for one use: a caller that repeats a query wants its answer at that time.
 final class AnswersAhead {
     private var answers: [HTTPRequest: [UInt8]] = [:]
 

@@ -1,4 +1,4 @@
-// What can be wrong with a cluster, each as one clear line.
+// The errors of a cluster, each as one clear line.
 
 /// Why a cluster could not be used. Every case is an operating condition; bugs trap instead.
 package enum ClickHouseError: Error, Hashable, Sendable {
@@ -14,7 +14,7 @@ package enum ClickHouseError: Error, Hashable, Sendable {
     case refused(store: String, reason: String)
     /// The server could not do it. `text` is its own.
     case server(store: String, code: Int, text: String)
-    /// What came is not what was asked for.
+    /// The answer is not of the kind that was asked for.
     case badAnswer(store: String, detail: String)
     /// The database has not the tables that this program reads.
     case schema(store: String, version: Int, supported: Int)

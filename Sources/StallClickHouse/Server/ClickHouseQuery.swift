@@ -71,7 +71,7 @@ extension ClickHouseQuery: ExpressibleByStringInterpolation {
             sql += "`"
         }
 
-        /// What follows `in`. An empty list is a list that nothing is in.
+        /// The list for `in`. An empty list is a list that nothing is in.
         package mutating func appendInterpolation(list: some Sequence<some FixedWidthInteger>) {
             append(list.map { "\($0)" })
         }

@@ -1,12 +1,12 @@
-// A server of ClickHouse over HTTP: one statement a request. Which server it is, who asks and how long it may take are said
-// once, here.
+// A server of ClickHouse over HTTP: one statement per request. The server, its user and the time limit are given once,
+// here.
 
 package import StallHTTP
 
 /// A server: queries and writes.
 package struct ClickHouseServer {
     package let address: ClickHouseAddress
-    /// How often a question is asked before it counts as unanswered. Statements that write are sent once: their caller
+    /// How often a query is sent before it counts as unanswered. Statements that write are sent once: their caller
     /// knows what else has to be repeated.
     package static let attempts = 3
     /// Seconds before the second and the third attempt.
@@ -14,7 +14,7 @@ package struct ClickHouseServer {
     private let password: String
     private let sender: any HTTPSender
     private let pause: (Double) -> Void
-    /// Also ask where shards are missing: the answer is then a part of it, which the caller has to say.
+    /// Also query where shards are missing: the answer is then a part of it, which the caller has to report.
     package var skipsMissingShards = false
     private let ahead = AnswersAhead()
     private var traits = ServerTraits()
@@ -61,7 +61,7 @@ package struct ClickHouseServer {
         "\(name: address.database).\(name: name.description)"
     }
 
-    /// Asks a question and reads the whole answer.
+    /// Sends a query and reads the whole answer.
     ///
     /// - Parameter columnCount: How many columns each row has.
     package func rows(
@@ -86,8 +86,8 @@ package struct ClickHouseServer {
         }
     }
 
-    /// Asks questions at once, and keeps their answers until `rows` asks the same, each for once. What fails is left to
-    /// `rows`, and asked again there; what is kept already is not asked.
+    /// Sends queries at once, and keeps their answers until `rows` needs the same, each for once. A query that fails is
+    /// left to `rows`, and sent again there; one whose answer is kept already is not sent.
     ///
     /// - Parameter keepingOthers: Otherwise answers that were kept before, and not asked for, are dropped.
     package func ask(ahead questions: [ClickHouseQuery], keepingOthers: Bool = false) {
@@ -103,7 +103,7 @@ package struct ClickHouseServer {
         }
     }
 
-    /// How many questions a server is asked at once.
+    /// How many queries are sent to a server at once.
     private static let togetherLimit = 20
 
     /// Runs a statement that answers nothing, once.
@@ -125,7 +125,7 @@ package struct ClickHouseServer {
             send("insert into \(table.sql) format TabSeparated", body: rows, settings))
     }
 
-    /// Statements that write answer with their status alone; what says more says that it went wrong, or is no ClickHouse.
+    /// Statements that write answer with their status alone; a longer answer is an error, or not from ClickHouse.
     private func expectNothing(_ answer: [UInt8]) throws(ClickHouseError) {
         guard answer.contains(where: { $0 != UInt8(ascii: "\n") }) else { return }
         let text = String(decoding: answer.prefix(2000), as: UTF8.self)
@@ -146,7 +146,7 @@ package struct ClickHouseServer {
         asking question: ClickHouseQuery, _ settings: [(String, String)]
     ) -> HTTPRequest {
         // The status says whether all of it went well only if the server waits for the end before it answers. Roll-ups
-        // are read again and again: they are worth their room in a cache of what was decompressed.
+        // are read again and again: they are worth their room in the cache of decompressed blocks.
         request(
             question.sql + "\nformat TabSeparated", body: nil,
             settings + [
@@ -181,7 +181,8 @@ package struct ClickHouseServer {
         request.user = (address.user, password)
         request.fields = [
             ("Content-Type", "text/plain; charset=utf-8"),
-            // What is sent at once has a connection each, which the server need not keep while others wait.
+            // Each of the queries that are sent at once has its own connection, which the server need not keep while
+            // others wait.
             ("Connection", "close"),
         ]
         request.limits.connect_s = 5
@@ -209,7 +210,7 @@ package struct ClickHouseServer {
             guard answer.status == 200 else {
                 if let complaint = ServerComplaint(text, store: name) { throw complaint.error }
                 let detail = Self.detail("HTTP status \(answer.status)", text)
-                // What stands before a server says so while it has none.
+                // A proxy answers so while it has no server.
                 throw [429, 502, 503, 504].contains(answer.status)
                     ? .unreachable(store: name, reason: detail)
                     : .badAnswer(store: name, detail: detail)

@@ -1,5 +1,5 @@
-// What a server says when it cannot do a statement: `Code: 60, e.displayText() = DB::Exception: ..., e.what() = DB::Exception`,
-// since version 20 `Code: 60. DB::Exception: ... (UNKNOWN_TABLE) (version ...)`.
+// The error message of a server: `Code: 60, e.displayText() = DB::Exception: ..., e.what() = DB::Exception`, since
+// version 20 `Code: 60. DB::Exception: ... (UNKNOWN_TABLE) (version ...)`.
 
 /// A server's own error, in its words.
 struct ServerComplaint {
@@ -28,9 +28,9 @@ struct ServerComplaint {
 
     private static func reason(_ text: String) -> String {
         var rest = text[...]
-        // What a shard said is within what was made of it.
+        // The message of a shard is nested in that of the server.
         while let mark = rest.firstRange(of: "DB::Exception: ") { rest = rest[mark.upperBound...] }
-        // What only programmers of the server want to know.
+        // The rest is for programmers of the server.
         if let mark = rest.firstRange(of: ", e.what() =") { rest = rest[..<mark.lowerBound] }
         return line(String(rest))
     }

@@ -1,6 +1,6 @@
-// What answers of a server taught about it, for all that ask it.
+// Properties of a server that its answers revealed, for all that query it.
 
-/// What is known of a server, or of what its user may.
+/// The known properties of a server, and of its user's permissions.
 final class ServerTraits {
     /// The user's profile has `readonly = 1`: statements that come with settings are refused.
     var refusesSettings = false

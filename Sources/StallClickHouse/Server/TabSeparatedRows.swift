@@ -1,5 +1,5 @@
-// What a server answers, as it is on the wire: one line per row, columns by tabs, with backslashes before what would be taken for
-// either. Any program may answer there: no number is taken before its range is checked.
+// A server's answer as it is on the wire: one line per row, columns separated by tabs, with backslashes before
+// characters that would be read as either. Any program may answer there: no number is used before its range is checked.
 //
 // **Source:** ClickHouse documentation, "Formats", "TabSeparated".
 
@@ -112,7 +112,7 @@ package struct TabSeparatedRows {
 
     package func text(at column: Int) throws(ClickHouseError) -> String {
         let unescaped = try self.bytes(at: column)
-        // Names are stored as they came; what shows them escapes what does not belong on a terminal.
+        // Names are stored as they came; views escape characters that do not belong on a terminal.
         return String(decoding: unescaped, as: UTF8.self)
     }
 

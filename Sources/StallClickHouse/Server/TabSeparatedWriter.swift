@@ -80,7 +80,7 @@ package struct TabSeparatedWriter {
         }
     }
 
-    /// What follows the backslash for a byte that would mean something.
+    /// The letter behind the backslash for a byte that would have a meaning.
     private static func letter(of byte: UInt8) -> UInt8? {
         switch byte {
         case UInt8(ascii: "\\"): byte

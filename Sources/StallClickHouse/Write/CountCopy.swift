@@ -1,4 +1,4 @@
-// What stores count besides reports: watched time, stalls without a report, losses. Each to the shard of its source.
+// The counts of stores besides reports: watched time, stalls without a report, losses. Each to the shard of its source.
 
 internal import StallArchive
 internal import StallModel
@@ -58,7 +58,7 @@ struct CountCopy {
         summary.add(sharded)
     }
 
-    /// Whole on every shard: reports are by their ids, and ask whether their loops are watched.
+    /// Whole on every shard: reports are sharded by their ids, and their queries need whether their loops are watched.
     private func copyWatchedLoops(_ summary: inout StoreCopy.Summary) throws {
         var sharded = ShardedRows("watched_loop (source, loop)", isEverywhere: true, outbox)
         let rows = try connection.prepare("select source, loop from watched_loop")

@@ -1,11 +1,12 @@
-// What many reports share, sent to every shard; and the hashes by which reports refer to it, instead of row numbers.
+// The rows that many reports share, sent to every shard; and the hashes by which reports refer to them, instead of row
+// numbers.
 
 internal import StallModel
 internal import StallStore
 
-/// What the row numbers of a store mean elsewhere.
+/// The hashes that the row numbers of a store stand for.
 struct StoredKeys {
-    /// A loop as a report says it.
+    /// A loop in the form of a report.
     struct Loop {
         var hash: Int64
         var app: String
@@ -147,7 +148,7 @@ struct DimensionCopy {
             where location = ? order by position
             """)
         var locations: [Int64: Int64] = [:]
-        // Who named a place is its source; -1, the command `symbolicate`, is sixteen zeros.
+        // The source of a location's names; -1, the command `symbolicate`, is sixteen zeros.
         try copy(
             """
             select location.id, location.hash, image.hash, offset, kind, detail,
@@ -249,7 +250,7 @@ struct DimensionCopy {
         }
     }
 
-    /// What is not a table there: sources come last, and labels are text.
+    /// The rows that are not a table there: sources come last, and labels are text.
     private mutating func readOthers() throws {
         let sources = try connection.prepare("select id, store from source")
         while try sources.step() {

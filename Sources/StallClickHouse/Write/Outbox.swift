@@ -6,7 +6,7 @@
 internal import Dispatch
 internal import Synchronization
 
-/// Collects inserts and sends them. What depends on others being in is added behind ``flush()``.
+/// Collects inserts and sends them. Rows that depend on others being stored are added behind ``flush()``.
 ///
 /// **Thread safety:** one thread at a time; it sends on another one.
 final class Outbox {

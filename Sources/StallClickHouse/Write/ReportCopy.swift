@@ -98,7 +98,7 @@ struct ReportCopy {
         out.add(optionalContentOf: row, at: 25)
     }
 
-    /// The stacks' hashes, and the lists of samples and threads with places in these.
+    /// The stacks' hashes, and the lists of samples and threads with indices into these.
     private func addStacks(_ row: Statement, to out: inout TabSeparatedWriter) throws {
         var samples = try row.samples(at: 14)
         var threads = row.isNull(at: 15) ? nil : try row.threads(at: 15)

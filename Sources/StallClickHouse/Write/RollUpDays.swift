@@ -14,7 +14,7 @@ package struct RollUpDays {
     /// Questions about these days read reports from now on.
     ///
     /// - Parameter now: The wall clock's time. Roll-ups count as those of all reports if they were begun after the last
-    ///   mark; the clocks of those who write must agree as far as two of them write at once.
+    ///   mark; the clocks of all writers must agree as far as two of them write at once.
     package func mark(_ days: Set<Int64>, at now: UnixTime) throws(ClickHouseError) {
         let outbox = Outbox(cluster)
         try mark(days, at: now, outbox)

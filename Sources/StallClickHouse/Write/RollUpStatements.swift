@@ -1,5 +1,5 @@
-// The statements that add up a shard's reports by day. What is added up, and into which buckets, is as SQLite's roll-ups have
-// it (StallArchive/Aggregate/RollUpTotals.swift).
+// The statements that add up a shard's reports by day. Sums and buckets are the same as in SQLite's roll-ups
+// (StallArchive/Aggregate/RollUpTotals.swift).
 
 /// Adds up the reports of some days on one shard.
 struct RollUpStatements {

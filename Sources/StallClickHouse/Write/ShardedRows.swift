@@ -20,7 +20,7 @@ struct ShardedRows {
         buffers = Array(repeating: TabSeparatedWriter(), count: count)
     }
 
-    /// Adds a row; sends what there is when that is enough.
+    /// Adds a row; sends the collected rows when they are enough.
     ///
     /// - Parameter owner: The id that decides the shard; nil for a row of every shard.
     mutating func add(

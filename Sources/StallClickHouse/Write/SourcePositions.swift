@@ -77,9 +77,10 @@ package struct SourcePositions {
         return apps
     }
 
-    /// Notes positions in a store that has nothing else yet: what is imported into it then begins behind them.
+    /// Notes positions in a store that has nothing else yet: later imports into it begin behind them.
     ///
-    /// - Parameter stores: Whose positions; nil for all, and then a source with a report that is open in the cluster begins
+    /// - Parameter stores: The stores to note; nil for all, and then a source with a report that is open in the cluster
+    ///   begins
     ///   again from its beginning: whether the process is gone is decided where the report is.
     package func seed(_ connection: Connection, of stores: [UniqueID]? = nil) throws {
         let add = try connection.prepare(

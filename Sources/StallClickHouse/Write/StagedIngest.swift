@@ -27,8 +27,9 @@ package struct StagedIngest {
     ///
     /// - Parameters:
     ///   - stores: The stores whose positions the private one begins with; nil for all.
-    ///   - renews: Also adds up the days that changed. Who copies often does that now and then with ``renew()``.
-    ///   - grouper: What the store of `fill` is grouped by.
+    ///   - renews: Also adds up the days that changed. A caller that copies often does that now and then with
+    ///     ``renew()``.
+    ///   - grouper: The rules that the store of `fill` is grouped by.
     ///   - fill: Imports into the store of this path.
     /// - Throws: Why not all of it is in the cluster; it can be taken again then.
     package func run<Answer>(
@@ -46,7 +47,7 @@ package struct StagedIngest {
         return (answer, try copy(path, renews: renews, grouper: grouper))
     }
 
-    /// Copies a central store that is there already.
+    /// Copies an existing central store.
     ///
     /// - Parameter grouper: Groups reports again of which names came later; nil leaves them.
     package func copy(
@@ -80,7 +81,7 @@ package struct StagedIngest {
         }
     }
 
-    /// Everything here may be done again from its beginning: that is what is done when a shard did not answer.
+    /// Everything here may be done again from its beginning: that is done when a shard did not answer.
     private func retrying<Answer>(_ body: () throws -> Answer) throws -> Answer {
         for seconds in Self.pauses {
             do { return try body() } catch let error as ClickHouseError where error.passes {

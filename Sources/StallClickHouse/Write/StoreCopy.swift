@@ -1,11 +1,11 @@
-// Copies a central store's rows to a cluster. Whatever is hard about taking reports from others was done when they came
-// into that store: limits, names, groups, identities. Here rows only change their clothes: row numbers become hashes that
-// mean the same everywhere, and a shard is chosen.
+// Copies a central store's rows to a cluster. Everything hard about importing reports was done when they came into that
+// store: limits, names, groups, identities. Here only the keys change: row numbers become hashes that mean the same
+// everywhere, and a shard is chosen.
 //
 //     what reports share, to every shard -> days are marked -> reports and counts, to their shards
 //         -> positions of the sources -> totals of the marked days
 //
-// The key of a row says who it is, so that a copy that was cut off anywhere is made again from its beginning.
+// The key of a row identifies it, so that a copy that was interrupted anywhere is made again from its beginning.
 
 internal import StallArchive
 package import StallModel
@@ -17,12 +17,12 @@ package struct StoreCopy {
     private let cluster: ClickHouseCluster
     private let clock: () -> UnixTime
 
-    /// What was sent, rows that the cluster has already included.
+    /// The rows that were sent, including those that the cluster already has.
     package struct Summary: Hashable, Sendable {
         package var reportCount = 0
         package var rowCount = 0
         package var byteCount = 0
-        /// The hashes of places that no stack of the store shows: their names came later than the reports.
+        /// The hashes of locations that no stack of the store shows: their names came later than the reports.
         package var latePlaces: [Int64] = []
         /// The days whose totals are to be added up again.
         package var days: Set<Int64> = []
@@ -42,7 +42,7 @@ package struct StoreCopy {
     ///
     /// - Parameter isOfNewRules: The cluster's groups are being replaced.
     package func run(isOfNewRules: Bool = false) throws -> Summary {
-        // One snapshot; a transaction would turn what a shard says into an error of SQLite.
+        // One snapshot; a transaction would turn a shard's error into an error of SQLite.
         try connection.savepoint {
             var summary = Summary()
             let pruned = isOfNewRules ? nil : try expectSameRules()
@@ -58,7 +58,7 @@ package struct StoreCopy {
             var counts = CountCopy(connection, outbox, dimensions.keys)
             try counts.run(&summary)
             try outbox.flush()
-            // Last: who sees a position asks for nothing before it any more.
+            // Last: a reader of a position needs nothing before it any more.
             try SourcePositions(cluster).write(of: connection, outbox, &summary)
             try outbox.flush()
             summary.byteCount = outbox.byteCount
@@ -74,7 +74,7 @@ package struct StoreCopy {
         return days
     }
 
-    /// Groups of two sets of rules are not comparable. The first copy says which rules the cluster's are.
+    /// Groups of two sets of rules are not comparable. The first copy determines the cluster's rules.
     ///
     /// - Returns: The last day of which reports were pruned.
     private func expectSameRules() throws -> Int64? {

@@ -76,15 +76,15 @@ struct ReportConditions {
         parts.append("start_us < \(end_us)")
     }
 
-    /// What follows `where`.
+    /// The conditions, for `where`.
     var sql: ClickHouseQuery { Self.all(keyParts + parts) }
 
-    /// What follows `from`: the reports, each as its latest revision says.
+    /// The source for `from`: the reports, each in its latest revision.
     func reports(_ server: ClickHouseServer) -> ClickHouseQuery {
         "\(Self.table(server)) final \(clauses)"
     }
 
-    /// What follows `from`: the reports, in all revisions that are still there. That is cheaper.
+    /// The source for `from`: the reports, in all revisions that are still stored. That is cheaper.
     func revisions(_ server: ClickHouseServer) -> ClickHouseQuery {
         "\(Self.table(server)) \(clauses)"
     }

@@ -1,5 +1,5 @@
-// What is on stacks: places, their names, and the binaries that they are in. Each question names its rows by a question of its
-// own, so that those for a part of the stacks are asked at once.
+// The content of stacks: locations, their names, and the binaries that contain them. Each query selects its rows by a
+// subquery of its own, so that those for a part of the stacks are sent at once.
 
 internal import StallModel
 internal import StallStore

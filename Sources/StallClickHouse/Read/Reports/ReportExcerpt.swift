@@ -1,5 +1,5 @@
-// Reports with all that they refer to, in a store in memory. What many share is fetched once. Stacks are fetched when they are
-// looked at: a list shows twenty of a thousand reports, and a store has far more frames than reports.
+// Reports with all that they refer to, in a store in memory. Rows that many share are fetched once. Stacks are fetched
+// when they are read: a list shows twenty of a thousand reports, and a store has far more frames than reports.
 
 internal import StallArchive
 internal import StallModel
@@ -48,7 +48,7 @@ final class ReportExcerpt {
     /// Fetches reports.
     ///
     /// - Parameters:
-    ///   - rest: What follows the conditions: an order and a limit.
+    ///   - rest: The clauses behind the conditions: an order and a limit.
     ///   - withStacks: Also all that is on their stacks, what their causes rest on, and their processes' images.
     /// - Returns: How many there are.
     @discardableResult
@@ -76,7 +76,7 @@ final class ReportExcerpt {
         return count
     }
 
-    /// Deletes the reports. What they refer to stays, with its numbers.
+    /// Deletes the reports. The rows that they refer to stay, with their numbers.
     func forget() throws {
         try excerpt.fill {
             try excerpt.connection.execute("delete from report; delete from report_day")
@@ -97,7 +97,7 @@ final class ReportExcerpt {
         let signatures = Set(reports.map(\.signature))
         let evidence = Set(reports.compactMap(\.evidence))
         let own = Set(reports.flatMap(\.stacks))
-        // Of a few reports all is asked at once.
+        // For a few reports all queries are sent at once.
         let areFew = reports.count <= Self.fewReports
         if areFew {
             server.ask(
@@ -151,7 +151,7 @@ final class ReportExcerpt {
         try addDay.run(report.start_us.day, source, report.seq, report.seq)
     }
 
-    // MARK: What reports refer to
+    // MARK: The rows that reports refer to
 
     /// The hashes of what is not here yet, in parts.
     private func missingLoops(_ hashes: Set<Int64>) -> [[Int64]] {

@@ -22,7 +22,7 @@ struct ReportSlices {
     /// The most reports of a slice, unless more of one app began within ten seconds.
     let size: Int
 
-    /// Calls `body` with the conditions of each part. What is written meanwhile may be in a part or not.
+    /// Calls `body` with the conditions of each part. A report that is written meanwhile may be in a part or not.
     ///
     /// - Parameter body: Returns whether to continue.
     func forEach(_ body: (ReportConditions) throws -> Bool) throws {
@@ -81,7 +81,7 @@ struct ReportSlices {
         }
     }
 
-    /// Apps as a whole, and large ones by day or by loop. A report that is there in two revisions counts twice here.
+    /// Apps as a whole, and large ones by day or by loop. A report that is stored in two revisions counts twice here.
     private func spansOfApps() throws -> [Span] {
         let part: ClickHouseQuery = order == .byLoop ? "loop" : "day"
         var rows = try server.rows(

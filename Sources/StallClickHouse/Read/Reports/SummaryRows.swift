@@ -1,4 +1,4 @@
-// Rows into summaries of reports: what rankings and lists need of them.
+// Rows into summaries of reports, for rankings and lists.
 
 internal import StallModel
 internal import StallQuery
@@ -39,7 +39,7 @@ struct SummaryRows {
         return found.count - before
     }
 
-    /// What was read, with the processes that it is of.
+    /// The summaries that were read, with the processes that they are of.
     mutating func selection() throws -> ReportSelection {
         var runs = RunNumbers()
         let (loops, reports) = (loops.keys, reports)
