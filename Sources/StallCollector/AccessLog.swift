@@ -1,4 +1,4 @@
-// One line for each request that was answered, as JSON: who asked for what, with which token, and what came of it.
+// One line for each request that was answered, as JSON: the request, its token, and the outcome.
 
 internal import Glibc
 internal import StallAnalysis
@@ -48,7 +48,7 @@ package struct AccessLogError: Error, CustomStringConvertible {
 
 /// Appends lines to a file, or to standard error, on a thread of its own: no request waits for a disk.
 ///
-/// A file that was moved or removed is opened anew, so that whatever rotates logs need not say so.
+/// A file that was moved or removed is opened again, so that log rotation needs no signal.
 package final class AccessLog: Sendable {
     /// Used on the thread only.
     private final class Output: @unchecked Sendable {

@@ -1,4 +1,4 @@
-// A push: its head, its body, its lines, its place in the store.
+// A push: its head, its body, its lines, its position in the store.
 
 internal import StallFormats
 internal import StallModel
@@ -107,7 +107,7 @@ extension Collector {
         }
     }
 
-    /// Tells the operator, who may know the store's path, once a minute: senders come back every few seconds.
+    /// Reports to the operator, who may know the store's path, once a minute: senders come back every few seconds.
     func noteUnavailable(_ reason: String) {
         let now = seconds()
         let isDue = rates.withLock { rates in

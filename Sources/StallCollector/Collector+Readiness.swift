@@ -1,23 +1,23 @@
-// Whether a push would be taken now. Alive is what answers; ready is what commits.
+// Whether a push would be accepted now. A collector is alive when it answers, and ready when it commits.
 
 internal import Synchronization
 
 /// The known state of the store, and since when.
 struct Readiness: Sendable {
-    /// The last answer of the writer: what is wrong, or nil. Not ready before the first.
+    /// The last answer of the writer: the fault, or nil. Not ready before the first.
     var fault: String? = "not looked at yet"
     var answered = -Double.infinity
-    /// When the writer was asked; nil while no question is open.
+    /// When the writer was queried; nil while no query is open.
     var asked: Double?
 }
 
 extension Collector {
-    /// The time that the writer may take: with the second in which it is not asked again, and a prober's own pause, what
-    /// happened is told within five seconds.
+    /// The time that the writer may take: with the second in which it is not queried again, and a prober's own pause, a
+    /// failure is reported within five seconds.
     private static var patience: Double { 3 }
 
-    /// Why a batch would not be committed now; nil if it would be. The writer is asked at most once a second, and one
-    /// question at a time.
+    /// Why a batch would not be committed now; nil if it would be. The writer is queried at most once a second, and one
+    /// query at a time.
     func fault() async -> String? {
         let now = seconds()
         let (known, asks) = readiness.withLock { state -> (String??, Bool) in

@@ -1,4 +1,4 @@
-// Who may do what, and how often.
+// Authorization and rate limits by token.
 
 internal import Synchronization
 
@@ -14,7 +14,7 @@ extension Collector {
         await refreshTokens(at: now)
         var found = tokenFile.tokens.token(text)
         if found == nil {
-            // Who has a token is never kept waiting by those at the same address who have none.
+            // The owner of a token is never kept waiting by clients at the same address that have none.
             guard !rates.withLock({ $0.failures.isExhausted(request.peer, at: now) }) else {
                 throw .init(429, "too many requests without a valid token", retryAfter: 1)
             }

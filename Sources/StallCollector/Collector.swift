@@ -1,4 +1,4 @@
-// Decides what becomes of a request: who may, what is too much, what is broken. docs/fleet.md documents every status.
+// Decides the answer to a request: its token, its limits, its faults. docs/fleet.md documents every status.
 //
 //     head -> route -> token -> rate -> fields -> body -> digest -> unpacked -> lines read -> written, committed -> answer
 //                                                |-------- reading threads --------|  |- writer -|
@@ -54,7 +54,7 @@ package final class Collector<Storage: PushStorage>: Sendable {
     /// - Parameters:
     ///   - seconds: A clock that does not jump.
     ///   - unixTime: The wall clock, in seconds since 1970.
-    ///   - pause: Waits so many seconds.
+    ///   - pause: Waits this number of seconds.
     package init(
         storage: Storage, tokens: TokenFile, reader: (any CollectorReader)? = nil,
         accessLog: AccessLog? = nil,
@@ -87,7 +87,7 @@ package final class Collector<Storage: PushStorage>: Sendable {
         self.log = log
     }
 
-    /// Commits what was acknowledged or waits, and closes the store. Waits for the disk.
+    /// Commits batches that were acknowledged or wait, and closes the store. Waits for the disk.
     package func stop() {
         for thread in readThreads + askThreads { thread.stop() }
         writer.stop()
@@ -96,7 +96,7 @@ package final class Collector<Storage: PushStorage>: Sendable {
 
     /// Answers a request.
     ///
-    /// - Parameter body: Reads the body, at most so many bytes. It is not called for a request that its head refuses.
+    /// - Parameter body: Reads the body, at most `limit` bytes. It is not called for a request that its head refuses.
     package func respond(to request: CollectorRequest, body: Body) async -> CollectorAnswer {
         var answer: CollectorAnswer
         let (began, received) = (seconds(), ByteCount())
@@ -137,7 +137,7 @@ package final class Collector<Storage: PushStorage>: Sendable {
         case .health: return CollectorAnswer(200, type: "text/plain; charset=utf-8", "ok\n")
         case .readiness: return await readinessAnswer()
         case .metrics:
-            // Machines are named only to who may read of all apps.
+            // Machines are named only to readers of all apps.
             var namesHosts = false
             if request.token != nil {
                 namesHosts = try await token(of: request, .read).apps.contains("*")

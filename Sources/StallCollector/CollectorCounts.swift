@@ -1,4 +1,4 @@
-// What a collector counts of itself, in Prometheus' text format.
+// The collector's counters, in Prometheus' text format.
 
 internal import StallFormats
 internal import Synchronization
@@ -8,7 +8,7 @@ final class CollectorCounts: Sendable {
     struct Values {
         /// Requests by status.
         var requests: [Int: Int64] = [:]
-        /// Rows of any kind by what became of them.
+        /// Rows of any kind by their outcome.
         var added: Int64 = 0
         var changed: Int64 = 0
         var unknown: Int64 = 0
@@ -30,7 +30,7 @@ final class CollectorCounts: Sendable {
 
     func count(_ change: (inout Values) -> Void) { values.withLock { change(&$0) } }
 
-    /// Takes so many bytes of the memory for bodies, if there is room.
+    /// Reserves this number of bytes of the memory for bodies, if there is room.
     func hold(_ bytes: Int, limit: Int) -> Bool {
         values.withLock {
             guard $0.heldBytes + Int64(bytes) <= limit else { return false }

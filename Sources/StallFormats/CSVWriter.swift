@@ -27,7 +27,7 @@ package struct CSVWriter {
         return String(decoding: row, as: UTF8.self)
     }
 
-    /// Appends cells, each with a comma behind it: what was written once can be appended to many rows.
+    /// Appends fields, each with a comma behind it: fields that were written once can be appended to many rows.
     package func append(_ fields: [Field], to row: inout [UInt8]) {
         for field in fields {
             append(field, to: &row)
@@ -35,7 +35,7 @@ package struct CSVWriter {
         }
     }
 
-    /// Appends one cell of many names.
+    /// Appends one field of many names.
     ///
     /// - Parameter isPlain: Whether ``isPlain(_:)`` holds for each of them.
     package func append(names text: [UInt8], isPlain: Bool, to row: inout [UInt8]) {
@@ -47,13 +47,13 @@ package struct CSVWriter {
         row.append(UInt8(ascii: ","))
     }
 
-    /// Ends a row of cells.
+    /// Ends a row.
     package func endRow(_ row: inout [UInt8]) {
         if row.last == UInt8(ascii: ",") { row.removeLast() }
         row += [0x0d, 0x0a]
     }
 
-    /// Whether no character of it is written otherwise inside of a cell.
+    /// Whether no character of it is written otherwise inside of a field.
     package static func isPlain(_ text: some Sequence<UInt8>) -> Bool {
         !text.contains { $0 == 0x22 || $0 == 0x2c || $0 == 0x0a || $0 == 0x0d || $0 == 0 }
     }
@@ -71,7 +71,7 @@ package struct CSVWriter {
         }
     }
 
-    /// A NUL is always `\0`: many readers end a cell there, or reject the file.
+    /// A NUL is always `\0`: many readers end a field there, or reject the file.
     private func shown(_ text: String) -> String {
         if let visible { return visible(text) }
         return text.utf8.contains(0) ? text.replacing("\0", with: "\\0") : text
@@ -108,7 +108,7 @@ package struct CSVWriter {
 }
 
 extension RandomAccessCollection<UInt8> {
-    /// Whether it begins with a letter, a digit or an underscore, and ends with what is no space.
+    /// Whether it begins with a letter, a digit or an underscore, and does not end with a space.
     fileprivate var hasPlainEnds: Bool {
         guard let first, let last, last > 0x20, last < 0x7f else { return false }
         // Letters in either case.
@@ -118,14 +118,14 @@ extension RandomAccessCollection<UInt8> {
 }
 
 extension String {
-    /// Whether a cell of a name's is just this text.
+    /// Whether a field of a name is just this text.
     fileprivate var isPlainCell: Bool {
         var text = self
         return text.withUTF8 { $0.hasPlainEnds && CSVWriter.isPlain($0) }
     }
 
     fileprivate var hasEdgeSpace: Bool {
-        // For most cells a byte at each end decides.
+        // For most fields a byte at each end decides.
         if let first = utf8.first, let last = utf8.last, 0x21...0x7e ~= first, 0x21...0x7e ~= last {
             return false
         }

@@ -3,7 +3,7 @@
 package import StallModel
 
 package struct FoldedStacks {
-    /// What the numbers count.
+    /// The unit of the numbers.
     package enum Weight: String, CaseIterable {
         /// Milliseconds that the samples stand for, whole and at least 1.
         case ms

@@ -61,7 +61,7 @@ package struct FoldedTable: Sendable {
         }
     }
 
-    /// Compares the lines by the first name that differs, and where one name begins the other, by what follows it.
+    /// Compares the lines by the first name that differs, and where one name begins the other, by the text behind it.
     private func isBefore(_ left: [Int32], _ right: [Int32]) -> Bool {
         let end = min(left.count, right.count)
         guard let index = (0..<end).first(where: { left[$0] != right[$0] }) else {

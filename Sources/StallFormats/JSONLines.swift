@@ -1,4 +1,4 @@
-// JSON Lines. Foundation encodes; this escapes what Foundation leaves to a terminal's mercy.
+// JSON Lines. Foundation encodes; this escapes control characters that Foundation does not.
 
 internal import Foundation
 internal import StallModel

@@ -1,5 +1,5 @@
-// One line of JSON as a report. The keys are those that `stallctl export` writes; what a report can do
-// without may be missing, and unknown keys are passed over.
+// One line of JSON as a report. The keys are those that `stallctl export` writes; optional ones may be missing, and
+// unknown keys are passed over.
 
 internal import StallModel
 internal import StallQuery
@@ -164,7 +164,7 @@ struct ReportLine: Decodable {
         let id = try Self.identifier(id, "id")
         let start = try Self.time(start, "start")
         let process = ProcessRun(
-            // Without its own identifier a run is what all reports of one process have in common.
+            // Without its own identifier a run is the part that all reports of one process share.
             id: try run.map { try Self.identifier($0.id, "run.id") } ?? derivedRun,
             app: app, version: version, buildID: try Self.buildID(buildId, "build_id"), host: host,
             pid: pid, bootID: run?.bootId ?? "", startTicks: run?.startTicks ?? 0,
@@ -269,7 +269,7 @@ struct ReportLine: Decodable {
             frame.line = line.line
             frame.isInlined = line.inlined ?? false
             frames.append(frame)
-            // Functions that were inlined into a place come before the one that they are in.
+            // Functions that were inlined at a location come before the one that contains it.
             if !frame.isInlined { locations.append(location) }
         }
         guard frames.last?.isInlined != true else {

@@ -1,5 +1,5 @@
 // Reports and other rows as JSON lines (`stallctl.report/1`, ...): what `stallctl export --format jsonl` writes, read back.
-// docs/ingest.md describes the format. Any program may have written what is read here.
+// docs/ingest.md describes the format. Any program may have written the lines.
 
 internal import Glibc
 import StallModel
@@ -37,7 +37,7 @@ package struct ReportLines: ReportFeed {
 
     /// The next row; nil at the end. Empty lines are passed over.
     ///
-    /// - Throws: What is wrong with the line; the next call continues behind it.
+    /// - Throws: The fault of the line; the next call continues behind it.
     package mutating func next() throws(LineFault) -> PortableRow? {
         while let line = lines.next() {
             lineNumber += 1
@@ -121,7 +121,7 @@ private final class DescriptorOwner {
 }
 
 extension DecodingError {
-    /// The error as a clause that names the place in the object.
+    /// The error as a clause that names its path in the object.
     fileprivate var clause: String {
         func place(_ context: Context, _ last: (any CodingKey)? = nil) -> String {
             let path = (context.codingPath + (last.map { [$0] } ?? [])).reduce(into: "") {

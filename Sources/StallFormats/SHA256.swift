@@ -1,10 +1,10 @@
-// The hash by which a page's security policy allows its one script and its one style, by which a pushed batch says that it
-// is whole, and that is kept of a token.
+// The hash by which a page's security policy allows its one script and its one style, with which a pushed batch proves
+// that it is whole, and that is kept of a token.
 //
 // Source: FIPS 180-4, section 6.2.
 
 package enum SHA256 {
-    /// `sha256-...` as a Content-Security-Policy says it.
+    /// The hash in the form of a Content-Security-Policy, `sha256-...`.
     package static func policySource(_ text: String) -> String {
         "sha256-" + base64(digest(Array(text.utf8)))
     }
@@ -14,7 +14,7 @@ package enum SHA256 {
             0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c,
             0x1f83_d9ab, 0x5be0_cd19,
         ]
-        // The whole blocks are hashed where they are; what is left is padded.
+        // The whole blocks are hashed where they are; the rest is padded.
         let whole = message.count / 64 * 64
         var padded = Array(message[whole...]) + [0x80]
         while padded.count % 64 != 56 { padded.append(0) }

@@ -5,7 +5,7 @@
 
 internal import Glibc
 
-/// What sends requests: `curl`, or a test that plays a server.
+/// A sender of requests: `curl`, or a test that plays a server.
 package protocol HTTPSender {
     /// Sends a request and waits for its answer.
     ///
@@ -132,7 +132,7 @@ package struct Curl: HTTPSender, Sendable {
         return time.tv_sec
     }
 
-    /// What curl's exit status means: most failures pass, some never do.
+    /// The meaning of curl's exit status: most failures pass, some never do.
     ///
     /// - Parameters:
     ///   - tookAll: Whether a request had all of its time: 28 is also that of a connection that is not made.

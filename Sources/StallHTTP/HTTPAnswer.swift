@@ -1,4 +1,4 @@
-// What came back for a request: an answer, of whatever kind, or none. Any program may answer.
+// The reply to a request: an answer, of whatever kind, or none. Any program may answer.
 
 /// An answer over HTTP.
 package struct HTTPAnswer: Hashable, Sendable {
@@ -43,10 +43,10 @@ package struct HTTPAnswer: Hashable, Sendable {
     }
 }
 
-/// What became of a request.
+/// The outcome of a request.
 package enum HTTPReply: Hashable, Sendable {
     case answer(HTTPAnswer)
-    /// Nothing came, or not all of it: what was sent may be stored or not.
+    /// No answer came, or not all of it: the request's body may be stored or not.
     case failed(reason: String)
     /// Neither did all of it come in all of the time that the request had.
     case timedOut(reason: String)

@@ -71,7 +71,7 @@ package struct HTTPRequest: Hashable, Sendable {
     }
 }
 
-/// How long a request may take, and how long its answer may be. Who is slower is asked again.
+/// How long a request may take, and how long its answer may be. A slower server is tried again.
 package struct HTTPLimits: Hashable, Sendable {
     /// Seconds until there is a connection.
     package var connect_s = 10

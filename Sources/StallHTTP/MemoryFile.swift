@@ -1,4 +1,4 @@
-// A file that is nowhere but in memory: for what another program reads or writes, and a disk need not hold.
+// A file in memory only, for data that another program reads or writes and that needs no disk.
 
 internal import CMemoryFile
 internal import Glibc
@@ -28,7 +28,7 @@ package final class MemoryFile {
         return true
     }
 
-    /// What is in it, or the beginning of that.
+    /// Its content, or the beginning of that.
     package func bytes(limit: Int = .max) -> [UInt8] {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { return [] }

@@ -3,7 +3,7 @@
 internal import CMemoryFile
 internal import Glibc
 
-/// A request on its way.
+/// A request in transit.
 struct Transfer {
     let request: HTTPRequest
     let output: Pipe
@@ -74,7 +74,7 @@ struct Transfer {
         return .cancelled
     }
 
-    /// What came, after curl ended well.
+    /// The reply that curl received, after it ended well.
     var reply: HTTPReply {
         HTTPAnswer(heads: heads.bytes(limit: Self.headLimit), body: answer)
             .map(HTTPReply.answer) ?? .failed(reason: "the answer is not HTTP")

@@ -1,4 +1,4 @@
-// `serve`: listens, hands requests to the Collector, and stops when it is told to.
+// `serve`: listens, hands requests to the Collector, and stops on a signal.
 
 #if Collector
 internal import ArgumentParser
@@ -95,7 +95,7 @@ struct Serve: AsyncParsableCommand {
     }
 
     func run() async throws {
-        // A full disk or a limit on the file then fails a write, which a sender is told.
+        // A full disk or a limit on the file then fails a write, which is reported to the sender.
         signal(SIGXFSZ, SIG_IGN)
         signal(SIGPIPE, SIG_IGN)
         let tokenFile: TokenFile
@@ -184,7 +184,7 @@ struct Serve: AsyncParsableCommand {
 
     /// Watches the loops that serve, with the agent that the collector collects from others.
     private func watch() -> StallMonitor? {
-        // Beside a cluster there is no place.
+        // A cluster has no directory for it.
         let central = ClusterStorage.isAddress(store) ? "" : store
         let path = ownStore ?? central.siblingPath("stall-collector.sqlite")
         do {

@@ -24,7 +24,7 @@ extension HTTPServerBuilder {
 }
 
 extension TLSConfiguration {
-    /// - Throws: What is wrong with the files.
+    /// - Throws: The error of the files.
     static func serving(certificate: String, key: String) throws -> TLSConfiguration {
         var configuration = TLSConfiguration.makeServerConfiguration(
             certificateChain: try NIOSSLCertificate.fromPEMFile(certificate).map {

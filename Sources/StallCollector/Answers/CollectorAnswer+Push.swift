@@ -1,4 +1,4 @@
-// What senders are told. stallctl push reads these objects; docs/fleet.md documents their keys.
+// The answers to senders. stallctl push reads these objects; docs/fleet.md documents their keys.
 
 internal import StallModel
 internal import StallQuery

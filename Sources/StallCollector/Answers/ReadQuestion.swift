@@ -1,4 +1,4 @@
-// What a reader asks of the collected reports: the same questions as stallctl's, with the same answers.
+// A reader's question about the collected reports: the same questions as stallctl's, with the same answers.
 
 internal import StallModel
 
@@ -60,14 +60,14 @@ package protocol CollectorReader: Sendable {
 
 /// The answer to a reader.
 package enum ReadAnswer: Sendable {
-    /// JSON, an object a line.
+    /// JSON, one object per line.
     case lines([String])
     /// A page, with the policy that it is shown under.
     case page([UInt8], policy: String)
     case nothing(String)
 }
 
-/// A question that cannot be asked.
+/// An invalid question.
 package struct ReadQuestionError: Error, CustomStringConvertible {
     package var description: String
 

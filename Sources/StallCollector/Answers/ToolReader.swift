@@ -1,16 +1,16 @@
-// Answers readers by running stallctl on the central store: what a browser is told is what a terminal is told, byte for byte.
-// A process a question: a question that is too large ends with its process, and takes neither memory nor time of the senders.
+// Answers readers by running stallctl on the central store: a browser gets the same bytes as a terminal. One process
+// per question: a question that is too large ends with its process, and takes neither memory nor time of the senders.
 
 internal import Foundation
 internal import Glibc
 internal import StallClickHouse
 internal import StallModel
 
-/// Asks stallctl.
+/// Runs stallctl for each question.
 package struct ToolReader: CollectorReader {
     private let tool: String
     private let store: String
-    /// What complaints about the store begin with.
+    /// The name of the store that error messages about it begin with.
     private let storeName: String
     private let seconds: Int
     private let byteLimit: Int
@@ -35,15 +35,15 @@ package struct ToolReader: CollectorReader {
         let (status, output, complaint) = try run(try Self.arguments(question, store: store))
         switch status {
         case 0: break
-        // Without the reports of a shard that is down, which the key `partial` tells, and the page's first note.
+        // Without the reports of a shard that is down, as the key `partial` and the page's first note show.
         case 3: break
         case 64: throw ReadQuestionError(complaint)
         default:
-            // What is not there is the reader's concern; a store that cannot be read is the operator's.
+            // A missing report is the reader's concern; a store that cannot be read is the operator's.
             if complaint.contains("no report id begins with") || complaint.contains("no group") {
                 return .nothing("there is no such report or group")
             }
-            // What is wrong with the store begins with its path.
+            // An error of the store begins with its path.
             guard complaint.contains(storeName) || complaint.contains("the address of the cluster")
             else { throw ReadQuestionError(complaint) }
             throw ToolFailure(description: complaint)
@@ -102,7 +102,7 @@ package struct ToolReader: CollectorReader {
                 guard let value = question.value(side), !value.isEmpty else {
                     throw .init("a and b are two versions or ranges of time")
                 }
-                // stallctl takes paths of stores here; a reader asks of one store only.
+                // stallctl takes paths of stores here; a reader may query one store only.
                 guard !value.contains("/"), !value.hasPrefix(".") else {
                     throw .init("\(side) is a version or a range of time")
                 }

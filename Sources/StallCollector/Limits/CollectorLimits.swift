@@ -1,4 +1,4 @@
-// What one sender, and all together, may ask of a collector.
+// The limits of one sender, and of all together.
 
 /// Limits; docs/fleet.md lists them with their defaults.
 package struct CollectorLimits: Sendable {
@@ -6,9 +6,9 @@ package struct CollectorLimits: Sendable {
     package var bodyBytes = 16 << 20
     /// The same, unpacked.
     package var inflatedBytes = 64 << 20
-    /// Bodies that are read or wait to be written, all together: as sent, and with what they are unpacked to.
+    /// Bodies that are read or wait to be written, all together: as sent, and unpacked.
     package var heldBytes = 256 << 20
-    /// Requests of one token: so many a second, and so many at once after a pause.
+    /// Requests of one token: how many per second, and how many at once after a pause.
     package var requestRate = 200.0
     package var requestBurst = 400.0
     /// Requests without a valid token, of one address.

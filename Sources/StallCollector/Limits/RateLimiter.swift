@@ -1,4 +1,4 @@
-// So many a second for each name, in bounded memory. Pure: it is told the time.
+// A rate limit for each name, in bounded memory. Pure: it gets the time.
 
 /// Token buckets by name.
 struct RateLimiter {
@@ -9,7 +9,7 @@ struct RateLimiter {
 
     let rate: Double
     let burst: Double
-    /// More names than this begin anew: a stranger can invent addresses, but not fill the memory.
+    /// The most names. With more, all limits start again: a client can invent addresses, but not fill the memory.
     var nameLimit = 10_000
     private var buckets: [String: Bucket] = [:]
 

@@ -19,7 +19,7 @@ package struct CollectorRequest: Sendable {
     /// The path, without the query.
     var path: Substring { target.prefix { $0 != "?" } }
 
-    /// The bearer token, or the password of basic authentication, which is what a browser can send.
+    /// The bearer token, or the password of basic authentication, for browsers.
     var token: String? {
         guard let field = fields["authorization"], let space = field.firstIndex(of: " ") else {
             return nil
@@ -72,7 +72,7 @@ package struct CollectorAnswer: Sendable, Equatable {
 }
 
 extension String {
-    /// The text as a JSON string. What may steer a terminal is escaped, too.
+    /// The text as a JSON string. Characters that control a terminal are escaped, too.
     var quotedForJSON: String {
         var text = "\""
         for scalar in unicodeScalars {

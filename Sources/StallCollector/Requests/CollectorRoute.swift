@@ -1,9 +1,9 @@
-// Which question a path asks. Paths are compared as they were sent: `..`, `%2f` and other spellings of a path of ours are no
-// path of ours, and no part of a path ever becomes the name of a file.
+// The route of a path. Paths are compared as they were sent: `..`, `%2f` and other spellings of a valid path are not
+// valid, and no part of a path ever becomes the name of a file.
 
 internal import StallModel
 
-/// What a request is for.
+/// The purpose of a request.
 enum CollectorRoute: Hashable {
     case health
     case readiness
@@ -12,7 +12,7 @@ enum CollectorRoute: Hashable {
     case position(UniqueID)
     /// Lines of a store.
     case lines(UniqueID)
-    /// A question about what was collected.
+    /// A question about the collected reports.
     case question(ReadQuestion.Kind)
 
     /// The methods that it allows.

@@ -1,4 +1,4 @@
-// Unpacks a gzip body into bounded memory. What a body says of its own size is not believed.
+// Unpacks a gzip body into bounded memory. The size that a body claims to have is not believed.
 
 internal import Glibc
 
@@ -56,7 +56,7 @@ enum GzipInflater {
         }
         defer { _ = functions.end(stream) }
         var output: [UInt8] = []
-        // Grows as bytes come, so that a small bomb costs what came out of it and no more.
+        // Grows as bytes come, so that a small zip bomb costs only the bytes that were unpacked.
         output.reserveCapacity(min(limit, bytes.count * 4))
         let part = UnsafeMutableRawPointer.allocate(byteCount: 1 << 16, alignment: 16)
         defer { part.deallocate() }

@@ -1,4 +1,4 @@
-// What the head of a push says, checked before any of its body is read.
+// The fields in the head of a push, checked before any of its body is read.
 
 internal import StallModel
 internal import StallQuery

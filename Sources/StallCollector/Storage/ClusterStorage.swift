@@ -1,5 +1,5 @@
-// The store of a collector on several machines. What several senders sent is taken into a private store, as an ingest takes
-// it, and copied from there: an acknowledgement waits for the last shard.
+// The store of a collector on several machines. Batches of several senders are imported into a private store, as an
+// ingest does, and copied from there: an acknowledgement waits for the last shard.
 
 internal import StallAnalysis
 internal import StallArchive
@@ -91,7 +91,7 @@ package final class ClusterStorage: PushStorage {
         }.answer
     }
 
-    /// Asks once for all stores that were not looked up yet.
+    /// Sends one query for all stores that were not looked up yet.
     private func lookUpApps(of stores: [UniqueID]) throws {
         if apps.count >= 100_000 { apps = [:] }
         let unknown = Set(stores).filter { apps[$0] == nil }
@@ -99,12 +99,13 @@ package final class ClusterStorage: PushStorage {
         apps.merge(try positions.apps(of: Array(unknown))) { known, _ in known }
     }
 
-    /// What to say where the store has rows of an app that the token is not for.
+    /// The outcome where the store has rows of an app that the token is not for.
     private func foreign(_ store: UniqueID, _ token: CollectorToken) -> PushOutcome? {
         apps[store]?.first { !token.allows(app: $0) }.map { SQLiteStorage.foreign($0) }
     }
 
-    /// Totals are derived from what is stored: a sender waits for them only now and then, and is not told when they fail.
+    /// Totals are derived from stored rows: a sender waits for them only now and then, and gets no error when they
+    /// fail.
     private func renewNowAndThen() {
         guard seconds() - lastRenewal >= Self.secondsBetweenRenewals else { return }
         try? staged.renew()

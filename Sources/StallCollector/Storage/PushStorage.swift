@@ -1,4 +1,4 @@
-// What a collector needs of a store. The SQLite store is one; tests have one in memory.
+// The store, as a collector needs it. The SQLite store is one; tests have one in memory.
 
 package import StallModel
 package import StallQuery
@@ -19,7 +19,7 @@ package struct PushRange: Sendable, Hashable {
 package struct PushPosition: Sendable, Equatable {
     /// All of it, as it was at this revision; 0 for a store that is not known.
     package var through: Int64
-    /// The newest report until then, by which a sender notices that its store is a copy that went its own way.
+    /// The newest report until then, by which a sender notices that its store is a copy that diverged.
     package var last: (seq: Int64, id: UniqueID)?
 
     package init(through: Int64, last: (seq: Int64, id: UniqueID)? = nil) {
@@ -40,15 +40,15 @@ package struct PushSender: Sendable, Hashable {
     package init(host: String, app: String) { (self.host, self.app) = (host, app) }
 }
 
-/// What became of a batch. Nothing is stored of one that was not taken.
+/// The outcome of a batch. Nothing is stored of a rejected one.
 package enum PushOutcome: Sendable, Equatable {
     /// All of it is committed.
     case taken(through: Int64, added: Int, changed: Int, unknown: Int)
-    /// It begins behind what was taken, so that something would be missing.
+    /// It begins behind the position of the store, so that rows would be missing.
     case gap(through: Int64)
     /// Lines are wrong: the first of them, and how many.
     case refused([LineFault], count: Int)
-    /// The token is not for the app of the line, or of what the store holds already.
+    /// The token is not for the app of the line, or not for an app that the store has rows of.
     case foreign(LineFault)
     /// Not now: the disk is full, or the store is locked. The reason is for the operator.
     case unavailable(String)
@@ -76,7 +76,7 @@ package protocol PushStorage: AnyObject, SendableMetatype {
     /// Takes batches, in order, and returns after they are committed: their outcomes, in the same order.
     func take(_ batches: [(range: PushRange, rows: Rows, token: CollectorToken)]) -> [PushOutcome]
 
-    /// Throws what a batch would run into now: a full disk, a locked store, a cluster that does not answer.
+    /// Throws the error that a batch would run into now: a full disk, a locked store, a cluster that does not answer.
     func probe() throws
 
     func close()

@@ -48,7 +48,7 @@ final class PushWriter<Storage: PushStorage>: Sendable {
         return answer ?? "the collector stops"
     }
 
-    /// Commits what waits, then closes the store.
+    /// Commits batches that wait, then closes the store.
     func stop() {
         let storage = storage
         thread.add { storage.storage.close() }

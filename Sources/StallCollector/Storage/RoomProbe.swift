@@ -8,7 +8,7 @@ struct RoomProbe: Error, CustomStringConvertible {
 
     /// Writes some bytes beside a file; they are gone at once.
     ///
-    /// - Throws: What went wrong.
+    /// - Throws: The failure of the write.
     static func write(beside path: String) throws(RoomProbe) {
         let slash = path.lastIndex(of: "/")
         let directory = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."

@@ -10,7 +10,7 @@ internal import StallStore
 
 /// A central store in SQLite.
 package final class SQLiteStorage: PushStorage {
-    /// Lines that were read: what a batch writes.
+    /// Lines that were read, for a batch to write.
     package struct Rows: Sendable {
         var rows: [(line: Int, row: PortableRow)] = []
         /// How many lines are of kinds or versions that are not known here.
@@ -26,7 +26,7 @@ package final class SQLiteStorage: PushStorage {
 
     /// Opens the store; creates or migrates it where needed.
     ///
-    /// - Throws: What is wrong with the store or its rules.
+    /// - Throws: The error of the store or of its rules.
     package convenience init(_ path: String) throws {
         try self.init(path, rules: .of(store: path))
     }
@@ -72,7 +72,7 @@ package final class SQLiteStorage: PushStorage {
         return .success(rows)
     }
 
-    /// What is said of a store that the token is not for.
+    /// The outcome for a store that the token is not for.
     static func foreign(_ app: String) -> PushOutcome { .foreign(foreign(app, 0)) }
 
     private static func foreign(_ app: String, _ line: Int) -> LineFault {
@@ -90,7 +90,7 @@ package final class SQLiteStorage: PushStorage {
     ) -> [PushOutcome] {
         var (outcomes, rest) = ([PushOutcome](), batches[...])
         while !rest.isEmpty {
-            // Whose a store is can change with each batch of it.
+            // The apps of a store can change with each batch of it.
             var stores: Set<UniqueID> = []
             let together = rest.prefix { stores.insert($0.range.store).inserted }
             outcomes += commit(together)
@@ -138,8 +138,8 @@ package final class SQLiteStorage: PushStorage {
         }
     }
 
-    /// An app that the store has reports of and the token is not for. A sender may add lines of its own app to its own store,
-    /// and may not move the position of somebody else's: what was not sent yet would then never be.
+    /// An app that the store has reports of and the token is not for. A sender may add lines of its own app to its own
+    /// store, and may not move the position of another sender's store: rows that were not sent yet would then never be.
     private func foreignApp(
         in store: UniqueID, for token: CollectorToken
     ) throws(StoreError) -> String? {
@@ -188,7 +188,7 @@ private struct RowsRead: ReportFeed {
 }
 
 extension PortableRow {
-    /// The process run that it is of; nil for a place in a binary that is the same in every run.
+    /// The process run that it is of; nil for a location in a binary that is the same in every run.
     fileprivate var run: ProcessRun? {
         switch self {
         case .report(let row): row.report.run

@@ -3,7 +3,7 @@
 internal import StallFormats
 internal import StallModel
 
-/// What a token allows.
+/// The right that a token gives.
 package enum TokenRight: String, Sendable, CaseIterable {
     /// Push lines of its apps.
     case write
@@ -46,8 +46,8 @@ package struct CollectorTokens: Sendable, Equatable {
 
     package init() {}
 
-    /// The token that a text is. The time it takes says nothing of the tokens: what is compared are hashes, all bytes of
-    /// all of them.
+    /// The token of this text. The time it takes reveals nothing of the tokens: it compares hashes, all bytes of all of
+    /// them.
     func token(_ text: String) -> CollectorToken? {
         let hash = CollectorToken.hash(of: text)
         var found: CollectorToken?
@@ -64,8 +64,8 @@ package struct CollectorTokens: Sendable, Equatable {
 
     // MARK: - The file
 
-    /// Reads a file: a line a token, `sha256:HASH write|read APP...`. In the name of an app a percent sign with two digits
-    /// stands for a byte, such as that of a space.
+    /// Reads a file: one token per line, `sha256:HASH write|read APP...`. In the name of an app a percent sign with two
+    /// digits stands for a byte, such as that of a space.
     package init(_ text: String) throws(TokenFileError) {
         for (number, line) in text.split(separator: "\n", omittingEmptySubsequences: false)
             .enumerated()
@@ -114,7 +114,7 @@ package enum TokenFileError: Error, Equatable, CustomStringConvertible {
 }
 
 extension String {
-    /// Spaces, percent signs and what steers text, as percent signs with two digits for each byte.
+    /// Spaces, percent signs and control characters, as percent signs with two digits for each byte.
     fileprivate var addingTokenEscapes: String {
         var text = ""
         for byte in utf8 {

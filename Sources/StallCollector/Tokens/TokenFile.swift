@@ -1,4 +1,4 @@
-// The file of tokens, read again when it changes, so that a token is replaced while senders go on.
+// The file of tokens, read again when it changes, so that a token is replaced while senders keep running.
 
 internal import Glibc
 internal import Synchronization
@@ -15,7 +15,7 @@ package final class TokenFile: Sendable {
         var problem: TokenFileError?
     }
 
-    /// What changes when a file is replaced or written.
+    /// The properties that change when a file is replaced or written.
     private struct Stamp: Equatable {
         var device: UInt
         var inode: UInt
@@ -45,7 +45,7 @@ package final class TokenFile: Sendable {
 
     /// Reads the file again if it has changed. Waits for the disk: not on an event loop.
     ///
-    /// - Returns: What is newly wrong with it.
+    /// - Returns: The new fault of the file; nil where there is none, or the same as before.
     @discardableResult
     package func refresh() -> TokenFileError? {
         let stamp = Stamp(path)
@@ -88,7 +88,7 @@ package final class TokenFile: Sendable {
             exists ? facts.st_mode & 0o777 : 0o600)
         guard file >= 0 else { throw .unreadable("open", errno: errno) }
         defer { close(file) }
-        // The collector's user stays able to read what root changes.
+        // The collector's user stays able to read the file when root changes it.
         if exists { _ = fchown(file, facts.st_uid, facts.st_gid) }
         let bytes = Array(tokens.text.utf8)
         guard write(file, bytes, bytes.count) == bytes.count, fsync(file) == 0,

@@ -1,4 +1,4 @@
-// Values of a JSON document as values of Swift, and what is wrong where they are not.
+// Values of a JSON document as values of Swift, and the faults of those that are not valid.
 
 internal import Foundation
 
@@ -86,7 +86,7 @@ extension JSONDocument {
 }
 
 extension FixedWidthInteger {
-    /// Digits behind a sign, if any; nil for other forms and for what is out of range.
+    /// Digits behind a sign, if any; nil for other forms and for numbers out of range.
     fileprivate init?(plain bytes: ArraySlice<UInt8>) {
         let isNegative = bytes.first == UInt8(ascii: "-")
         var number: Self = 0

@@ -1,9 +1,9 @@
-// A line of JSON as a list of its values, each with its place in the text. Nothing of the text becomes a value of Swift
-// before it is asked for: most of what a report says of its frames was said by the report before.
+// A line of JSON as a list of its values, each with its range in the text. Nothing of the text becomes a value of Swift
+// before it is asked for: most of a report's frames were in the report before.
 
 /// The values of one JSON text, by RFC 8259.
 ///
-/// A value is its place in the list. Behind an object come its keys, each followed by its value; behind an array its
+/// A value is an index in the list. Behind an object come its keys, each followed by its value; behind an array its
 /// elements.
 final class JSONDocument {
     enum Kind: UInt8 {
@@ -17,7 +17,7 @@ final class JSONDocument {
         var kind: Kind
         /// Its bytes; of a string, those between the quotation marks.
         var start, end: Int32
-        /// The place behind the value and all that is in it.
+        /// The index behind the value and all that is in it.
         var next: Int32
 
         var range: Range<Int> { Int(start)..<Int(end) }
@@ -27,7 +27,7 @@ final class JSONDocument {
     private let values: [Value]
 
     /// - Parameter bytes: Valid UTF-8, of at most 2 GB.
-    /// - Throws: `DecodingError` with an empty path for what is not JSON.
+    /// - Throws: `DecodingError` with an empty path for text that is not JSON.
     init(_ bytes: [UInt8]) throws {
         self.bytes = bytes
         values = try JSONScanner.values(of: bytes)
@@ -57,7 +57,7 @@ final class JSONDocument {
         }
     }
 
-    /// The places of an object's keys.
+    /// The indices of an object's keys.
     func keys(of object: Int) -> [Int] {
         var (keys, place) = ([Int](), object + 1)
         while place < next(object) {
@@ -74,7 +74,7 @@ final class JSONDocument {
         return String(decoding: JSONEscapes.unescaped(bytes), as: UTF8.self)
     }
 
-    /// The keys and numbers on the way to a value. Only errors ask.
+    /// The keys and numbers on the way to a value. Only errors need them.
     func path(to target: Int) -> [any CodingKey] {
         var (path, index) = ([any CodingKey](), 0)
         while let step = step(from: index, to: target) {

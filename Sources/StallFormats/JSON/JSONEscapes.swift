@@ -1,7 +1,7 @@
 // Escapes in strings of JSON: \n, \u00e9, and pairs such as \ud83d\ude00 for characters outside of the basic plane.
 
 enum JSONEscapes {
-    /// How long the escape is that these bytes begin with: a pair is one. Nil for what stands for no character.
+    /// How long the escape is that these bytes begin with: a pair is one. Nil for one that stands for no character.
     static func length(_ bytes: ArraySlice<UInt8>) -> Int? {
         read(bytes)?.length
     }

@@ -1,5 +1,6 @@
-// Decodes what is `Decodable` from a JSON document, as Foundation's decoder does, without a dictionary for each object. Where
-// a value is in the line is found out for errors only.
+// Decodes `Decodable` values from a JSON document, as Foundation's decoder does, without a dictionary for each object.
+// The
+// position of a value in the line is found for errors only.
 
 internal import Foundation
 
@@ -134,7 +135,7 @@ private struct JSONObjectContainer<Key: CodingKey>: KeyedDecodingContainerProtoc
 private struct JSONArrayContainer: UnkeyedDecodingContainer {
     let document: JSONDocument
     let index: Int
-    /// The place of the next element.
+    /// The index of the next element.
     private var place: Int
     private(set) var currentIndex = 0
     let count: Int?

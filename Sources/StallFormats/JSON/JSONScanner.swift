@@ -1,4 +1,4 @@
-// Finds the values of a JSON text in one pass, and refuses what is not JSON.
+// Finds the values of a JSON text in one pass, and refuses text that is not JSON.
 
 /// Reads JSON by the grammar of RFC 8259, without extensions.
 struct JSONScanner {
@@ -54,7 +54,7 @@ struct JSONScanner {
         }
     }
 
-    /// - Returns: Its place in the list.
+    /// - Returns: Its index in the list.
     @discardableResult
     private mutating func add(_ kind: JSONDocument.Kind, _ start: Int) -> Int {
         values.append(

@@ -86,7 +86,7 @@ struct WatchedLoopLine: RowLine {
     }
 }
 
-/// Stalls of one place in the app's code that have no report.
+/// Stalls of one location in the app's code that have no report.
 struct SuppressionLine: RowLine {
     var origin: OriginLine
     var process: ProcessLine

@@ -1,4 +1,5 @@
-// What the rows of a process have in common. Each has all of it, so that no row needs another one to have come before.
+// The part that the rows of a process share. Each row has all of it, so that none needs another one to have come
+// before.
 
 internal import Foundation
 internal import StallModel

@@ -1,4 +1,4 @@
-// Lines of process runs (`stallctl.run/1`), of what they lost (`stallctl.loss/1`), and of places in their binaries
+// Lines of process runs (`stallctl.run/1`), of what they lost (`stallctl.loss/1`), and of locations in their binaries
 // (`stallctl.location/1`).
 
 internal import StallModel
@@ -83,7 +83,7 @@ extension LossReason {
     static let words = byWord
 }
 
-/// A place in a binary with its names.
+/// A location in a binary with its names.
 struct LocationLine: RowLine {
     var origin: OriginLine
     /// Where the image has no build ID.

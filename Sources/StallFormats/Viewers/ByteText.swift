@@ -58,8 +58,8 @@ extension [UInt8] {
 }
 
 extension String {
-    /// The text as a JSON string with its quotes. Controls and what changes the direction of text are escapes, so that a
-    /// viewer and a terminal get them as data.
+    /// The text as a JSON string with its quotes. Control characters and those that change the direction of text are
+    /// escaped, so that a viewer and a terminal get them as data.
     var jsonBytes: [UInt8] {
         var bytes: [UInt8] = [0x22]
         for scalar in unicodeScalars {
@@ -84,7 +84,7 @@ extension String {
         return bytes
     }
 
-    /// The text on one line, without what steers a terminal.
+    /// The text on one line, without characters that control a terminal.
     var onOneLine: String {
         guard unicodeScalars.contains(where: \.isSteering) else { return self }
         return String(

@@ -1,6 +1,6 @@
-// Trace events as JSON, for Perfetto and chrome://tracing. A loop is a track and a stall a slice on it, with the functions that
-// were on its stack nested in it as long as they were seen. Who holds a lock has a track below the loop that waits, and an arrow
-// leads from the one that waits to the one that holds.
+// Trace events as JSON, for Perfetto and chrome://tracing. A loop is a track and a stall a slice on it, with the
+// functions that were on its stack nested in it as long as they were seen. The holder of a lock has a track below the
+// loop that waits, and an arrow leads from the one that waits to the one that holds.
 //
 // Source: the Trace Event Format. Times are microseconds since the first stall: a number of JSON holds nanoseconds of a month
 // exactly, but not those since 1970. Slices of one track must nest, so stalls of one loop that overlap are on tracks of their own.

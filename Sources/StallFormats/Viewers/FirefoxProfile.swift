@@ -233,7 +233,7 @@ package struct FirefoxProfile: ViewerWriter {
         )
     }
 
-    /// The images on stacks, by what they are numbered as.
+    /// The images on stacks, by their numbers.
     private mutating func addLibraries() -> [String: Int] {
         var numbers: [String: Int] = [:]
         for frame in frames.frames {

@@ -2,7 +2,7 @@
 // stack stands for, by app, version, loop, cause and group.
 //
 // Source: google/pprof, proto/profile.proto. Fields of one message come in any order, so that samples are written while they are
-// seen, and what they point to at the end.
+// seen, and the messages that they refer to at the end.
 
 package import StallModel
 package import StallQuery
@@ -87,7 +87,7 @@ package struct PprofProfile: ViewerWriter {
     }
 
     package mutating func add(_ stall: ViewerStall) throws {
-        // Between stalls: what is written down takes the numbers of labels with it.
+        // Between stalls: writing the entries down forgets the numbers of their labels.
         if values.count >= entryCapacity { try settle() }
         let trace = stall.trace
         program = program ?? trace.run.buildID
@@ -200,7 +200,7 @@ package struct PprofProfile: ViewerWriter {
         return number
     }
 
-    /// Writes down what has been added up; readers add up a stack that comes again.
+    /// Writes the sums down; readers add up a stack that comes again.
     private mutating func settle() throws {
         let names = ["app", "version", "loop", "cause", "group"].map { number(of: $0) }
         var rendered: [Int: [UInt8]] = [:]

@@ -36,7 +36,7 @@ package struct SpeedscopeProfile: ViewerWriter {
     private var rendered: [Int64: [UInt8]] = [:]
 
     /// - Parameters:
-    ///   - name: What the viewer calls the document.
+    ///   - name: The document's name in the viewer.
     ///   - entryCapacity: How many stacks are added up before they are written down.
     package init(name: String, entryCapacity: Int = 16_000, to sink: @escaping ByteSink) {
         self.name = name
@@ -86,7 +86,7 @@ package struct SpeedscopeProfile: ViewerWriter {
         return number
     }
 
-    /// Writes down what has been added up; a stack that comes again is one more sample.
+    /// Writes the sums down; a stack that comes again is one more sample.
     private mutating func settle() throws {
         let entries = times.sorted {
             ($0.key.profile, $0.key.stack) < ($1.key.profile, $1.key.stack)

@@ -1,4 +1,4 @@
-// What every export for a viewer is written from: one stall at a time, with its stacks as numbers, so that a frame is rendered
+// The source of every export for a viewer: one stall at a time, with its stacks as numbers, so that a frame is rendered
 // once however many stalls show it.
 
 package import StallModel
@@ -7,7 +7,7 @@ package import StallQuery
 /// A stall on its way into a file for a viewer.
 package struct ViewerStall {
     package var trace: StallTrace
-    /// What people call its group.
+    /// The name of its group, for people.
     package var title: String
     /// The frames of a stack, innermost first.
     package var frames: (Int64) throws -> [Frame]
@@ -44,7 +44,7 @@ struct FrameNumbers {
     private var listed: [Int32] = []
     private static let listCapacity = 2_000_000
 
-    /// What stands for a stall of which there is no stack.
+    /// The frame that stands for a stall of which there is no stack.
     static let noStack: Frame = {
         var frame = Frame(
             CodeLocation(imagePath: nil, buildID: nil, offset: 0, kind: .interrupted))

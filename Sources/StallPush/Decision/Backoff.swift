@@ -15,14 +15,14 @@ package struct Backoff: Sendable {
     /// The collector answered: the next failure is a first one.
     package mutating func reset() { attempts = 0 }
 
-    /// What is said of a collector that asks for more than is waited; empty where it does not.
+    /// The message about a collector that requests a longer wait than the limit; empty for a shorter one.
     package func words(asked: Int?) -> String {
         guard let asked, Double(asked) > longest else { return "" }
         return " and asks for \(asked) s, of which at most \(Int(longest)) s are waited"
     }
 
-    /// - Parameter asked: What the collector asks for. The wait is not shorter, but no longer than the longest of all: one
-    ///   wrong answer must not silence a sender for a day.
+    /// - Parameter asked: The wait that the collector requests. The wait is not shorter, but no longer than the longest
+    ///   of all: one wrong answer must not silence a sender for a day.
     /// - Returns: Seconds.
     package mutating func next(
         asked: Int?, using random: inout some RandomNumberGenerator

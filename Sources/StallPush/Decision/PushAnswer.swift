@@ -1,4 +1,4 @@
-// What the body of an answer says.
+// The body of an answer.
 
 internal import Foundation
 internal import StallHTTP

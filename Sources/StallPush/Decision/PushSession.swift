@@ -1,5 +1,5 @@
-// Sends what is new of one store. It is given what reads the store, what sends, and what waits, so that every rule can be
-// tested without a network, a store or a clock.
+// Sends the changes of one store. The reader of the store, the sender and the wait are given to it, so that every rule
+// can be tested without a network, a store or a clock.
 //
 //     position of the collector -> batch behind it -> answer -> next batch, the same again, or the end
 
@@ -21,7 +21,7 @@ package struct OutgoingBatch: Hashable, Sendable {
     }
 }
 
-/// Reads what is new of a store.
+/// Reads the changes of a store.
 package protocol PushSpool {
     /// Names the store to the collector.
     var store: UniqueID { get }
@@ -39,7 +39,7 @@ package protocol PushSpool {
 
 /// Sends requests, and waits.
 package protocol PushLine {
-    /// Asks how far the collector has a store.
+    /// Queries how far the collector has a store.
     mutating func position(of store: UniqueID) -> HTTPReply
     /// Sends a batch.
     mutating func send(_ batch: OutgoingBatch, of store: UniqueID) -> HTTPReply
@@ -49,7 +49,7 @@ package protocol PushLine {
     var isCancelled: Bool { get }
 }
 
-/// What became of the rows of one store.
+/// The outcome for the rows of one store.
 package struct PushResult: Hashable, Sendable {
     package var store: UniqueID
     package var batchCount = 0
@@ -92,7 +92,7 @@ package struct PushSession {
 
     /// Sends everything that is new.
     ///
-    /// - Throws: What is wrong with the store.
+    /// - Throws: The error of the store.
     package mutating func push(
         _ spool: inout some PushSpool, over line: inout some PushLine
     ) throws -> PushResult {

@@ -1,4 +1,4 @@
-// What an answer means. Pure: it gets the answer, and does not wait.
+// The next step after an answer. Pure: it gets the answer, and does not wait.
 //
 //     200 stored, if the answer says up to where   409 continue from there   413 half as much   422 without these lines
 //     408 425 429 5xx, or no answer: later         everything else: stop, since asking again would answer the same
@@ -22,7 +22,7 @@ package struct CollectorPosition: Hashable, Sendable, Decodable {
     var isPossible: Bool { Self.range.contains(through) }
 }
 
-/// What to do after the answer to the question for the position.
+/// The step after the answer to the question for the position.
 package enum PositionStep: Hashable, Sendable {
     case known(CollectorPosition)
     case wait(reason: String, seconds: Int?)
@@ -48,7 +48,7 @@ package enum PositionStep: Hashable, Sendable {
     }
 }
 
-/// What to do after the answer to a batch.
+/// The step after the answer to a batch.
 package enum PushStep: Hashable, Sendable {
     /// The batch is committed.
     case stored(added: Int, changed: Int)
@@ -98,7 +98,7 @@ package enum PushStep: Hashable, Sendable {
         }
     }
 
-    /// What holds for every request; nil for a status that the request has to look at.
+    /// The step that is the same for every request; nil for a status that the request has to handle.
     static func common(_ reply: HTTPReply) -> PushStep? {
         switch reply {
         case .failed(let reason), .timedOut(let reason): return .wait(reason: reason, seconds: nil)

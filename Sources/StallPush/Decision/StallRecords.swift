@@ -173,7 +173,7 @@ package enum StallRecords {
     }
 }
 
-/// What to do after the answer to log records.
+/// The step after the answer to log records.
 ///
 /// **Source:** OTLP specification 1.6, "OTLP/HTTP response": only 429, 502, 503 and 504 are to be tried again.
 package enum RecordStep: Hashable, Sendable {
