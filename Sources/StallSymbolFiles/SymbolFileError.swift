@@ -1,4 +1,4 @@
-// What is wrong with a symbol file that a user gave: the path, and what was expected there.
+// The errors of a symbol file that a user gave: the path, and what was expected there.
 
 package import StallModel
 

@@ -32,7 +32,7 @@ package struct Symbolication {
         symbolizer.frames(for: locations, images: ImageTable(images: images))
     }
 
-    /// What became of the images.
+    /// The outcome for the images.
     ///
     /// - Parameters:
     ///   - locations: As the store has them now.

@@ -1,4 +1,4 @@
-// What symbolication found, per image.
+// The results of symbolication, per image.
 
 package import StallModel
 import StallQuery

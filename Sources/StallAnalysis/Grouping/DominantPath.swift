@@ -49,7 +49,7 @@ final class ClassifiedStack: GroupedStack {
     fileprivate let steps: [PathStep]
     /// Truncated before the frame that runs callouts or starts the thread.
     fileprivate let isCut: Bool
-    /// What it waits for outside of app code; nil if running.
+    /// The kind of its wait, outside of app code; nil if running.
     let wait: WaitClass?
 
     init(_ frames: [ClassifiedFrame]) {
@@ -100,7 +100,7 @@ struct DominantPath {
         let stacks = stacks.filter { !$0.frames.isEmpty }
         let app = Steps.aligned(stacks.map(Steps.init))
         let appWeight = app.reduce(0) { $0 + ($1.steps.isEmpty ? 0 : $1.weight) }
-        // A stack truncated before it reached the app says nothing about the app.
+        // A stack truncated before it reached the app is no evidence about the app.
         let total = app.reduce(0) { $0 + ($1.steps.isEmpty && $1.isCut ? 0 : $1.weight) }
         if appWeight > 0, appWeight >= total * 0.4 {
             let (path, members) = Self.dominant(app.filter { !$0.steps.isEmpty })

@@ -37,7 +37,7 @@ package final class ClassifiedFrame: Sendable {
     package let rule: String
     /// Further rules that applied; the user's with file and line.
     package let notes: [String]
-    /// What a wait is for.
+    /// The kind of the wait.
     package let wait: WaitClass?
     /// Runs callouts: frames below it did not choose the frames above.
     let isLoop: Bool
@@ -180,7 +180,7 @@ extension FrameFacts {
 }
 
 extension GroupingRule {
-    /// What the rule matched in the frame, as text.
+    /// The rule's match in the frame, as text.
     fileprivate func reason(_ facts: FrameFacts) -> String {
         if functions.isEmpty, let kind = kinds.first(where: { facts.kinds.contains($0) }) {
             return kind.words

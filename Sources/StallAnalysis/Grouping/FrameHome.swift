@@ -3,7 +3,7 @@
 
 internal import StallModel
 
-/// What is known of a function by its image and its Swift module.
+/// The facts about a function that follow from its image and its Swift module.
 struct FrameHome: Sendable {
     let imageName: String?
     /// Nil in no known image.

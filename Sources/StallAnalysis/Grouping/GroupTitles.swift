@@ -39,12 +39,12 @@ package struct GroupTitles {
         guard isStored, let hash = trace.group else { return try decide(trace, lookup) }
         if let known = stored[hash] { return known }
         let group = try decide(trace, lookup)
-        // What another writer put there is not believed.
+        // A group that another writer put there is not believed.
         if group.signature == hash { stored[hash] = group }
         return group
     }
 
-    /// What people call the group of the stall. One text for all that are called the same: it is looked up a million times.
+    /// The group's name for people. One text for all that are called the same: it is looked up a million times.
     package mutating func title(
         of trace: StallTrace, _ lookup: any StoreLookup
     ) throws -> String {

@@ -3,7 +3,7 @@
 internal import StallModel
 internal import StallQuery
 
-/// What to do with the frames or groups that a rule matches.
+/// The action on the frames or groups that a rule matches.
 enum RuleAction: Hashable, Sendable {
     /// Set the frame's class.
     case classify(FrameClass)
@@ -24,13 +24,13 @@ enum RuleAction: Hashable, Sendable {
     }
 }
 
-/// What a group is split by.
+/// The key that a group is split by.
 enum SplitKey: String, CaseIterable, Hashable, Sendable {
     /// The function, of any image, that the accounting one was calling for most of the time.
     case callee
     /// All callers instead of two.
     case callers
-    /// What was waited for.
+    /// The kind of wait.
     case wait
 }
 

@@ -35,8 +35,8 @@ package struct MergeRule {
 }
 
 extension String {
-    /// A quoted glob that matches this text and no other. What cannot stand in a line between quotes is written as its
-    /// number: quotes, line ends, and marks that would join the quote before them.
+    /// A quoted glob that matches this text and no other. Characters that cannot stand in a line between quotes are
+    /// written as their number: quotes, line ends, and marks that would join the quote before them.
     fileprivate var quotedGlob: String {
         let escaped = unicodeScalars.map { scalar -> String in
             if "*?\\".unicodeScalars.contains(scalar) { return "\\" + String(scalar) }

@@ -1,5 +1,5 @@
-// What makes two stalls the same: the app functions that account for them. Computed from all samples of a stall,
-// because the innermost function of a single sample is arbitrary.
+// The identity of a stall's group: the app functions that account for it. Computed from all samples of a stall, because
+// the innermost function of a single sample is arbitrary.
 
 package import StallModel
 package import StallQuery
@@ -62,7 +62,7 @@ package func signature(
 /// Increment when the input of the hash changes.
 let signatureVersion: UInt64 = 1
 /// Increment when frame classes or the dominant path change: stored groups are then computed again. 2: merged
-/// functions, nested loops that wait, names by their image. 3: what calls merged functions and has no symbol.
+/// functions, nested loops that wait, names by their image. 3: functions that call merged ones and have no symbol.
 let classificationVersion: UInt64 = 3
 
 func signature(of stacks: [WeightedFrames], rules: GroupingRules) -> Signature {
@@ -101,7 +101,7 @@ private func hash(of frames: [PathStep]) -> Int64 {
     return hash.value
 }
 
-/// What the samples mostly waited for, outside of app code; nil if mostly running.
+/// The kind of wait of most samples, outside of app code; nil if mostly running.
 private func dominantWait(_ stacks: [WeightedFrames]) -> WaitClass? {
     var weights: [WaitClass: Double] = [:]
     for stack in stacks {

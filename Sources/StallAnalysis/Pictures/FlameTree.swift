@@ -1,5 +1,5 @@
 // The calls under which stalls lost their time, for drawing: small enough for a file that is handed over, and of two sides where
-// two are compared. What is left out for size is kept as time, so that every row adds up.
+// two are compared. Calls that are left out for size are kept as time, so that every row adds up.
 
 internal import StallModel
 

@@ -1,5 +1,5 @@
-// What pictures of groups are drawn from, collected in one pass over the stalls: memory grows with groups, days and different
-// stacks, not with stalls.
+// The data of the pictures of groups, collected in one pass over the stalls: memory grows with groups, days and
+// different stacks, not with stalls.
 
 package import StallModel
 package import StallQuery
@@ -15,7 +15,7 @@ package struct CountAndTime: Hashable, Sendable {
     }
 }
 
-/// Who waited for whom.
+/// A waiting function and the function that it waited for.
 package struct LockEdge: Hashable, Sendable {
     package var loop: String
     package var waiter: String
@@ -23,7 +23,7 @@ package struct LockEdge: Hashable, Sendable {
     package var isDeadlock: Bool
 }
 
-/// What is drawn of one group.
+/// The pictures' data of one group.
 package struct GroupPicture: Sendable {
     package var flame: FlameTree
     /// By the part of the time.
@@ -217,7 +217,7 @@ package struct GroupPictures {
         return name
     }
 
-    /// What was collected of each group.
+    /// The collected data of each group.
     ///
     /// - Parameters:
     ///   - stores: Where the stacks of each side are read from.

@@ -1,4 +1,5 @@
-// Lines of reports whose stacks are numbers. A place is on thousands of stacks: its frames are written once, and copied.
+// Lines of reports whose stacks are numbers. A location is on thousands of stacks: its frames are written once, and
+// copied.
 
 import StallModel
 package import StallQuery
@@ -6,7 +7,7 @@ package import StallQuery
 /// Writes reports as lines, byte for byte as ``ReportRow`` does.
 package struct ReportLines {
     private var text: JSONText
-    // What is written beforehand, of the report at hand.
+    // The frames of the report at hand, written beforehand.
     private var frames: JSONText
     private var part: JSONText
 
@@ -21,7 +22,7 @@ package struct ReportLines {
     private var used: Set<Int32> = []
     private var onStack: [Int32] = []
 
-    /// Beyond that, what was written of places is forgotten.
+    /// Beyond that, the text written for locations is forgotten.
     private static let capacity = 16 << 20
     private static let runCapacity = 256
 
@@ -105,7 +106,7 @@ package struct ReportLines {
 
     // MARK: Frames
 
-    /// The frames of one place.
+    /// The frames of one location.
     private struct WrittenPlace {
         var imageNumber: Int32?
         var offset: UInt64
@@ -113,10 +114,10 @@ package struct ReportLines {
         var frames: [(number: FrameNumber, json: [UInt8])]
     }
 
-    /// What stands before a frame's other members where its address is unknown.
+    /// The text before a frame's other members where its address is unknown.
     private static let withoutAddress = Array(#"{"address":null"#.utf8)
 
-    /// Reads the places on a stack into `onStack`, and writes those that are new.
+    /// Reads the locations on a stack into `onStack`, and writes those that are new.
     ///
     /// - Returns: Whether the stack is deeper than what was recorded.
     private mutating func readStack(_ stack: Int64?, _ lookup: any OutlineLookup) throws -> Bool {

@@ -19,7 +19,7 @@ extension ReportRow: JSONWritable {
             to: &text, images: images, samples: samples, threads: threads, timeline: timeline)
     }
 
-    /// - Parameters: What grows with the stacks.
+    /// - Parameters: The members that grow with the stacks.
     func write(
         to text: inout JSONText, images: some JSONWritable, samples: some JSONWritable,
         threads: some JSONWritable, timeline: some JSONWritable

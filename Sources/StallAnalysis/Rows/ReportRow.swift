@@ -75,7 +75,7 @@ package struct ReportRow: Encodable {
         revision = origin?.revision
     }
 
-    /// What there is to say of a report without its stacks: no samples, threads and images.
+    /// A report's row without its stacks: no samples, threads and images.
     package init(_ report: StallReport, group: ReportGroup) {
         id = report.id.description
         app = report.run.app

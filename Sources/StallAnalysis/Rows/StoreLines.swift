@@ -1,5 +1,5 @@
-// Lines of what a store holds beside reports, for another store: keys in alphabetical order, as everywhere. What reads
-// them back is StallFormats/Rows.
+// Lines of a store's rows besides reports, for another store: keys in alphabetical order, as everywhere. Their reader
+// is StallFormats/Rows.
 
 import StallModel
 package import StallQuery

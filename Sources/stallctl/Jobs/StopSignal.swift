@@ -1,4 +1,4 @@
-// SIGTERM and SIGINT end a job between two batches: what was imported is committed, and the store is closed.
+// SIGTERM and SIGINT end a job between two batches: the imported reports are committed, and the store is closed.
 
 internal import Glibc
 

@@ -9,7 +9,7 @@ enum PartialAnswer {
     /// The code that a command ends with whose answer lacks reports.
     static let exitCode: Int32 = 3
 
-    /// The servers that did not answer. Of one process there is one command, and it asks before it writes.
+    /// The servers that did not answer. A process runs one command, which reads before it writes.
     private static let servers = Mutex<Set<String>>([])
 
     static var missing: [String] { servers.withLock { $0.sorted() } }

@@ -1,4 +1,4 @@
-// Which stores a command asks that adds up what several of them say.
+// The stores of a command that adds up the answers of several.
 
 internal import ArgumentParser
 internal import StallArchive
@@ -18,7 +18,7 @@ struct SeveralStoresOptions: ParsableArguments {
 
     func validate() throws { try StoreOptions.checkPaths(stores) }
 
-    /// As for a command that asks one store; the first of several.
+    /// As for a command that reads one store; the first of several.
     var first: StoreOptions {
         var options = StoreOptions()
         options.store = stores.first

@@ -1,5 +1,5 @@
-// What the shell offers for names and ids: those that the store has. The shell runs stallctl for this at every TAB, so an
-// answer that would need every report of a large store is left out, and errors are silent.
+// The shell's completions for names and ids: those that the store has. The shell runs stallctl for this at every TAB,
+// so an answer that would need every report of a large store is left out, and errors are silent.
 
 internal import ArgumentParser
 internal import Foundation
@@ -7,7 +7,7 @@ internal import StallAnalysis
 internal import StallModel
 internal import StallQuery
 
-/// What an argument names.
+/// The kind of name that an argument is.
 enum StoreCompletion: Sendable {
     case app, version, host, loop
     /// A group, by its function.

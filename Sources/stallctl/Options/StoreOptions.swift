@@ -66,7 +66,7 @@ struct StoreOptions: ParsableArguments {
 
     /// Opens the store for reading.
     ///
-    /// - Parameter question: What is asked first, where that is known.
+    /// - Parameter question: The first question, where that is known.
     func open(expecting question: AggregateQuestion? = nil) throws -> any QueryableStore {
         let (path, environment) = (path, ProcessInfo.processInfo.environment)
         if store == nil, path == Self.statePath(environment),
@@ -77,7 +77,7 @@ struct StoreOptions: ParsableArguments {
         return try Self.open(path: path, expecting: question)
     }
 
-    /// Fails for a cluster: what some commands do needs a file.
+    /// Fails for a cluster: some commands need a file.
     func expectFile(for command: String) throws {
         guard ClickHouseAddress.isAddress(path) else { return }
         throw ClickHouseError.notSupported(

@@ -4,7 +4,7 @@
 internal import Foundation
 internal import Glibc
 
-/// What the command line falls back to.
+/// The defaults of the command line.
 struct UserSettings: Equatable, Sendable {
     var store: String?
     var apps: [String] = []
@@ -43,7 +43,7 @@ struct UserSettings: Equatable, Sendable {
 
     /// - Parameters:
     ///   - file: The name in error messages.
-    ///   - home: What `~/` stands for at the beginning of the store's path.
+    ///   - home: The directory that `~/` stands for at the beginning of the store's path.
     init(_ bytes: [UInt8], file: String, home: String) throws(UserSettingsError) {
         guard let text = String(validating: bytes, as: UTF8.self) else {
             throw UserSettingsError(path: file, line: nil, clause: "is not UTF-8 text")

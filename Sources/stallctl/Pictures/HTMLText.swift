@@ -1,12 +1,12 @@
-// Names of strangers in a page: shown, never acted on.
+// Untrusted names in a page: shown, never interpreted.
 
-/// A piece of a page. What it was given as text has no meaning to a browser.
+/// A piece of a page. Text that it was given has no meaning to a browser.
 struct HTML {
     private(set) var text = ""
 
     init() {}
 
-    /// Text of anybody's, as text.
+    /// Untrusted text, as text.
     init(_ name: String) { text = name.forPicture.escapedForHTML }
 
     /// An element.
@@ -30,7 +30,7 @@ struct HTML {
 }
 
 extension String {
-    /// The name as pictures show it: on one line, with what steers text as escapes, and no longer than anybody reads.
+    /// The name as pictures show it: on one line, with control characters as escapes, and no longer than is readable.
     var forPicture: String {
         let shown = printable
         guard shown.utf8.count > 400 else { return shown }

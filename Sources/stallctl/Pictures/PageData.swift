@@ -1,5 +1,5 @@
-// What the page's script draws from, as JSON inside of the page. Names are interned, trees are lists of numbers: a page of 500
-// groups is handed over by mail.
+// The data of the page's script, as JSON inside of the page. Names are interned, trees are lists of numbers: a page of
+// 500 groups is handed over by mail.
 
 internal import Foundation
 internal import StallAnalysis

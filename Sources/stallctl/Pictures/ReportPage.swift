@@ -8,7 +8,7 @@ internal import StallModel
 
 /// A page about groups of stalls.
 struct ReportPage {
-    /// What is said of one group without a script.
+    /// The text about one group without a script.
     struct Section {
         /// The signature's sixteen digits.
         var id: String
@@ -47,7 +47,7 @@ struct ReportPage {
 
     /// Writes the page, a part at a time.
     func write(_ write: (String) throws -> Void) throws {
-        // The parts between the marks, and the marks' names, in turn: what is put in is not looked at again.
+        // The parts between the marks, and the marks' names, in turn: inserted text is not searched again.
         let pieces = Self.template.split(separator: "@@", omittingEmptySubsequences: false)
         for (index, piece) in pieces.enumerated() {
             guard index % 2 == 1 else {

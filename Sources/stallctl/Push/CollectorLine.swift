@@ -6,14 +6,14 @@ internal import StallHTTP
 internal import StallModel
 internal import StallPush
 
-/// What every request of a run has in common.
+/// The part that every request of a run shares.
 struct PushTarget {
     /// Without a slash at its end.
     var url: String
     var tokenFile: String?
     var authorityFile: String?
 
-    /// Reads the token anew: it may be replaced while a job runs.
+    /// Reads the token again: it may be replaced while a job runs.
     func token() throws(PushProblem) -> String? {
         guard let tokenFile else { return nil }
         guard let file = FileHandle(forReadingAtPath: tokenFile) else {

@@ -19,7 +19,8 @@ struct RecordPositions: Codable {
 
     /// The positions in a file; none where there is no file.
     ///
-    /// - Throws: `PushProblem` for a file that says something else: sending everything again is for the user to decide.
+    /// - Throws: `PushProblem` for a file of another collector or format: sending everything again is for the user to
+    ///   decide.
     static func read(_ path: String, for url: String) throws -> RecordPositions {
         guard let bytes = FileManager.default.contents(atPath: path) else {
             guard !FileManager.default.fileExists(atPath: path) else {

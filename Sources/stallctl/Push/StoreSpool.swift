@@ -1,4 +1,4 @@
-// What is new of a store, as lines: the store is the queue of a push, and nothing second is on a disk.
+// The changes of a store, as lines: the store is the queue of a push, and nothing second is on a disk.
 
 internal import StallAnalysis
 internal import StallArchive
@@ -13,7 +13,7 @@ struct StoreSpool: PushSpool {
     private let source: ChangeSource
     private var lines = StoreLines(quoted: JSONLines.text)
     private var position = ChangePosition(through: 0)
-    /// What the collector says; of a source of lines it says nothing of the rows that it has.
+    /// The position in the collector's answer; of a source of lines it does not cover the rows that it has.
     private var base: Int64 = 0
     /// Process runs that were sent.
     private var runs: Set<UniqueID> = []

@@ -50,7 +50,7 @@ extension Top {
                     }
                     fault = nil
                 } catch {
-                    // What was read before stays on the screen.
+                    // The page that was read before stays on the screen.
                     fault = "\(error)".printable
                 }
                 isDue = false

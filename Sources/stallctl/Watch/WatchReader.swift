@@ -33,7 +33,7 @@ struct WatchReader {
     private var store: any QueryableStore
     private var question: RankingQuestion
     private var file: FileIdentity?
-    /// What became of the store, and when.
+    /// The state of the store, and since when.
     private(set) var notice: String?
 
     init(
@@ -58,7 +58,7 @@ struct WatchReader {
     mutating func content(
         of state: WatchState, on terminal: Terminal, clock: String
     ) throws -> WatchContent? {
-        // A cluster is asked anew each time; a file may be another one by now.
+        // A cluster is queried again each time; a file may be another one by now.
         if ClickHouseAddress.isAddress(path) { return try page(of: state, on: terminal) }
         guard let now = FileIdentity(path: path) else {
             if file != nil { notice = "the store was deleted before \(clock)" }

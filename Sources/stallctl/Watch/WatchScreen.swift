@@ -9,7 +9,7 @@ struct WatchScreen {
     var content: WatchContent
     /// `read at 14:03:22`
     var reading: String
-    /// What became of the store; nil if it is as it was.
+    /// The state of the store; nil if it is as it was.
     var notice: String?
     var terminal: Terminal
 
@@ -52,7 +52,7 @@ struct WatchScreen {
             + last.map { terminal.paint($0.truncatedInMiddle(to: columns), .faint) }
     }
 
-    /// Where the user is, when the store was read, and what became of it.
+    /// The page's name, when the store was read, and the state of the store.
     private func status(_ count: Int, _ height: Int) -> [String] {
         if state.isTyping { return ["/\(state.view.filter.printable)_"] }
         let view = state.view

@@ -1,5 +1,5 @@
-// What `top --watch` shows, as decided by keys. Pure: a key and what is on the screen give the next state; WatchScreen.swift
-// renders it, WatchReader.swift reads the store.
+// The content of `top --watch`, as decided by keys. Pure: a key and the content of the screen give the next state;
+// WatchScreen.swift renders it, WatchReader.swift reads the store.
 
 internal import StallAnalysis
 internal import StallModel
@@ -22,13 +22,13 @@ struct WatchedGroup: Equatable {
     var title: String
 }
 
-/// What one reading of the store gave for a page.
+/// The content of a page, from one reading of the store.
 struct WatchContent: Equatable {
     /// Above the rows: sentences, then the columns' titles.
     var header: [String] = []
     /// Rendered for the window.
     var rows: [String] = []
-    /// What Enter opens, row by row; empty if the page is only scrolled.
+    /// The pages that Enter opens, row by row; empty if the page is only scrolled.
     var targets: [WatchPage] = []
     /// Below the rows.
     var footer: [String] = []
@@ -36,7 +36,7 @@ struct WatchContent: Equatable {
     var isList: Bool { !targets.isEmpty }
 }
 
-/// What the program does after a key.
+/// The program's action after a key.
 enum WatchEffect: Equatable {
     /// Nothing: the key has no meaning here.
     case none
@@ -92,7 +92,7 @@ struct WatchState: Equatable {
     /// Applies a key.
     ///
     /// - Parameters:
-    ///   - content: What is on the screen.
+    ///   - content: The content of the screen.
     ///   - height: How many rows of it fit.
     mutating func apply(_ key: Key, to content: WatchContent, height: Int) -> WatchEffect {
         let effect = isTyping ? edit(key) : command(key, content, height)

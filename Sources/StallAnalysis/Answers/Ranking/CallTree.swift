@@ -121,7 +121,7 @@ package struct CallTree: Sendable {
 
     /// - Parameters:
     ///   - path: The number of a stack's path: stacks of one path have the same frames.
-    ///   - stack: The classified frames of a stack in a program. Asked once for each path.
+    ///   - stack: The classified frames of a stack in a program. Called once for each path.
     private init(
         _ stalls: StackSets, direction: TreeDirection, selection: TreeSelection, pathCount: Int,
         path: (Int32) -> Int32, stack: (Int32, BuildID?) -> [ClassifiedFrame]

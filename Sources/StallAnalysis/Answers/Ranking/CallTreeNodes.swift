@@ -18,7 +18,7 @@ package struct CallTreeNodes: RandomAccessCollection, Sendable {
         var function: String
         var image: String?
         var frameClass: FrameClass
-        /// The module, which tells functions of one name and image apart.
+        /// The module, which distinguishes functions of one name and image.
         var owner: String
 
         /// Orders rows of one name by their facts: the order does not depend on which stack came first.

@@ -1,5 +1,5 @@
 // Decides which differences of a comparison chance does not explain. docs/decisions/0019-judge-differences-by-hosts.md
-// has the rule, what else was tried, and how it was measured.
+// has the rule, which others were tried, and how it was measured.
 
 internal import StallModel
 internal import StallQuery
@@ -227,7 +227,7 @@ struct ComparisonJudge {
     private func interval(_ group: Judged) -> (low: Double, high: Double) {
         guard group.first.count > 0 || group.second.count > 0 else { return (0, .infinity) }
         var (low, high) = group.placed.interval(tail: Self.tail)
-        // As `isLuck`: what only the placements exclude is not excluded.
+        // As `isLuck`: a difference that only the placements exclude is not excluded.
         let (count, share) = (group.count, group.share)
         let least = BinomialBound.lowestOdds(share * count, of: count, tail: Self.tail) / odds
         let most =

@@ -73,7 +73,7 @@ struct PlacedGroup {
             guard count > 1 else { continue }
             variance += squares * seconds * (count - seconds) / (count * (count - 1))
         }
-        // What is left of rounding is no variance.
+        // A rest of rounding is no variance.
         guard variance.squareRoot() > 1e-9 * (first + second / ratio) else {
             return (0, Array(repeating: 0, count: gained.count))
         }

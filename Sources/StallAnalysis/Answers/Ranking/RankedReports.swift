@@ -1,5 +1,5 @@
 // Groups, aggregates and sorts reports one by one: exact, with any rules, in time linear in the reports. Only stalls
-// that the app itself caused are ranked; time in which the process was suspended or starved says nothing about its
+// that the app itself caused are ranked; time in which the process was suspended or starved is not evidence about its
 // functions.
 
 package import StallModel

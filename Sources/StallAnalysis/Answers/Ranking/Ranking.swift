@@ -10,7 +10,7 @@ package struct Ranking: Sendable {
     package var groups: [StallAggregate]
     /// Further groups, of which only the total time lost is known.
     package var restCount = 0
-    /// What reports are grouped by.
+    /// The key that reports are grouped by.
     package var key = GroupKey.signature
     /// The buckets of the groups' trends; nil without stalls.
     package var buckets: TimeBuckets?
@@ -60,7 +60,7 @@ package struct Ranking: Sendable {
         days: @autoclosure () -> some Sequence<(UnixTime, Int)>
     ) -> TimeBuckets {
         var (begin, end) = (first, last)
-        // What spans less than a month is no matter of clocks.
+        // A span of less than a month is not due to clocks.
         if Double(last.microseconds) - Double(first.microseconds) > 31 * 86_400e6 {
             (begin, end) = OutlyingTimes.core(of: days(), from: first, through: last)
         }

@@ -131,12 +131,12 @@ extension RankingQuestion {
 private struct StoredGroups {
     var groups: [Int64: ReportGroup] = [:]
     var places: [Int64: Int] = [:]
-    /// Groups of cut stacks, which have places of their own until all stalls are known.
+    /// Groups of cut stacks, which have indices of their own until all stalls are known.
     var cut: [Int64] = []
     /// Filled if there are cut stacks.
     var totals: [Int64: Duration] = [:]
 
-    /// The places of the groups of cut stacks. As in roll-ups, they count in those that they are the beginnings of.
+    /// The indices of the groups of cut stacks. As in roll-ups, they count in those that they are the beginnings of.
     func joined(_ places: [Int64: Int]) -> [Int?] {
         guard !cut.isEmpty else { return [] }
         let present = totals.keys.sorted().compactMap { groups[$0] }

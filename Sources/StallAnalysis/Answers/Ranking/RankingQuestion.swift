@@ -208,7 +208,7 @@ extension RankingQuestion {
 }
 
 extension AggregateQuestion {
-    /// What `ranking` asks first.
+    /// The first question of `ranking`.
     package static func largest(
         _ limit: Int, _ filter: ReportFilter, by key: GroupKey, order: RankingOrder
     ) -> AggregateQuestion {

@@ -115,7 +115,7 @@ extension TrendQuestion {
         }
         filter.verdicts = [.stalled]
         let (store, lacksReports) = (ranking.store, try ranking.lacksReports)
-        // Totals by day know without a look at the reports when these began, unless some were pruned.
+        // Totals by day show without reading the reports when these began, unless some were pruned.
         let daily = lacksReports ? nil : try store.dailyTotals(filter)
         let known = daily.flatMap { days in
             days.first.flatMap { first in days.last.map { (first, $0) } }

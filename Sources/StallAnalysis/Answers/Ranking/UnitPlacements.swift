@@ -1,5 +1,6 @@
-// What a comparison resamples: hosts, or the runs of hosts that are on both sides. Where nothing changed, it is chance
-// on which side a host is: how much a difference means is how seldom random placements of the same hosts show as much.
+// The units that a comparison resamples: hosts, or the runs of hosts that are on both sides. Where nothing changed, it
+// is chance on which side a host is: how much a difference means is how seldom random placements of the same hosts show
+// as much.
 //
 // docs/decisions/0019-judge-differences-by-hosts.md has the rule and how it was measured.
 
@@ -291,7 +292,7 @@ struct UnitPlacements {
                 }
             }
         }
-        // What is left of rounding is no change.
+        // A rest of rounding is no change.
         for place in placed.exposureChanges.indices
         where abs(placed.exposureChanges[place]) < 1e-9 * placed.exposure {
             placed.exposureChanges[place] = 0

@@ -1,5 +1,6 @@
-// Reports alone do not say which hosts had no stall. Where most had a few, those with none are a part of the fleet that
-// a comparison cannot do without: two sets of ten hosts with one stall each would differ beyond chance from two of eleven.
+// Reports alone do not show which hosts had no stall. Where most had a few, those with none are a part of the fleet
+// that a comparison cannot do without: two sets of ten hosts with one stall each would differ beyond chance from two of
+// eleven.
 
 internal import StallModel
 internal import StallQuery

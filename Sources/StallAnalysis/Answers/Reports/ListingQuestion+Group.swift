@@ -1,5 +1,5 @@
-// The newest stalls of a group, for `top --watch`, which asks again and again: only the days that the group's stalls
-// began on are read, the newest first, until there are enough.
+// The newest stalls of a group, for `top --watch`, which repeats the query: only the days that the group's stalls began
+// on are read, the newest first, until there are enough.
 
 internal import StallModel
 internal import StallQuery

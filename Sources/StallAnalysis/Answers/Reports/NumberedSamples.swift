@@ -1,4 +1,4 @@
-// What a stall's samples have in common, by numbers of functions and lines.
+// Groups a stall's samples by numbers of functions and lines.
 
 internal import StallModel
 
@@ -13,7 +13,7 @@ struct NumberedSamples {
 
     /// Samples whose frames are at the same lines.
     struct Stack {
-        /// Their places among the samples.
+        /// Their indices among the samples.
         var members: [Int]
         var weight: Duration
     }

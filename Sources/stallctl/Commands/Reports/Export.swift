@@ -51,7 +51,7 @@ struct Export: ParsableCommand {
         ]
     }
 
-    /// What a CSV row, or a line of JSONL, represents.
+    /// The unit of a CSV row, or of a line of JSONL.
     enum Rows: String, CaseIterable, ExpressibleByArgument {
         case reports, groups, frames, all
     }

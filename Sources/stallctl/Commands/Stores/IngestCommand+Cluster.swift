@@ -8,7 +8,7 @@ internal import StallFormats
 internal import StallModel
 
 extension IngestCommand {
-    /// What needs to know of each report whether it is in the store, or a file beside the store.
+    /// Refuses options that need to know of each report whether it is in the store, or a file beside the store.
     func expectClusterOptions() throws {
         if delete || archive != nil {
             throw ValidationError(

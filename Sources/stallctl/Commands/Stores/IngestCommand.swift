@@ -150,7 +150,7 @@ struct IngestCommand: ParsableCommand {
         return try tell(result, of: path)
     }
 
-    /// Says what came of a job.
+    /// Reports the result of a job.
     ///
     /// - Returns: Whether anything could not be imported.
     func tell(_ result: IngestJobResult, of path: String) throws -> Bool {

@@ -171,7 +171,7 @@ struct Push: ParsableCommand {
                     if result.failure == nil { told = spool.told }
                     pushed.results.append(result)
                 }
-                // What one source is refused for, the next one is, too.
+                // The next source would be refused for the same reason.
                 if pushed.results.last?.failure != nil { break }
             }
         } catch {

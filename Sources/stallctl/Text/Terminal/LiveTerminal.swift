@@ -3,14 +3,14 @@
 
 internal import Glibc
 
-/// What ended a wait for input.
+/// The event that ended a wait for input.
 enum LiveEvent: Equatable {
     case key(Key)
     /// The window was resized.
     case resized
     /// The timeout elapsed.
     case timeout
-    /// The terminal hung up, or this signal asks the process to end.
+    /// The terminal hung up, or this signal is to end the process.
     case ended(signal: CInt?)
 }
 

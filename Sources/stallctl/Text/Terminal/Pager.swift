@@ -1,4 +1,4 @@
-// Shows long text on a terminal with a pager, as git does. Never in a pipe or a file. Whatever becomes of the pager,
+// Shows long text on a terminal with a pager, as git does. Never in a pipe or a file. Whatever happens to the pager,
 // stallctl continues: plain output replaces one that cannot be started, and one that was quit ends the output.
 
 internal import Foundation
@@ -22,7 +22,8 @@ struct Pager: Equatable {
         return isInstalled("less") ? Pager(command: "less") : nil
     }
 
-    /// Whether it passes links on to the terminal: `less` from version 566 on, told to keep control sequences.
+    /// Whether it passes links on to the terminal: `less` from version 566 on, run with the option to keep control
+    /// sequences.
     var showsLinks: Bool {
         let program = command.split(separator: " ").first { !$0.contains("=") } ?? ""
         return program.split(separator: "/").last == "less"
@@ -38,8 +39,8 @@ struct Pager: Equatable {
         return false
     }
 
-    /// What the pager finds in its environment besides ours, unless the user has set it: `less` quits if the text fits
-    /// the window, keeps colors, and leaves the text on the screen; `lv` keeps colors.
+    /// The pager's environment besides ours, unless the user has set it: `less` quits if the text fits the window,
+    /// keeps colors, and leaves the text on the screen; `lv` keeps colors.
     static let defaults = ["LESS": "FRX", "LV": "-c"]
 
     /// Shows the lines until the user quits.

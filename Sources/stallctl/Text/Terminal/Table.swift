@@ -140,7 +140,8 @@ struct Table {
         }
     }
 
-    /// The addition that is to be read whole, if there is no room for that in the cell. What follows it goes with it.
+    /// The addition that is to be read whole, if there is no room for that in the cell. Text behind it is moved with
+    /// it.
     private func takeAddition(of cell: inout Cell, width: Int) -> String? {
         guard cell.isFirstWhole, let first = cell.additions.first,
             width < cell.text.displayWidth + first.displayWidth

@@ -1,4 +1,4 @@
-// What `diff` compares: versions, time ranges or stores.
+// The sides of `diff`: versions, time ranges or stores.
 
 internal import Foundation
 internal import StallModel

@@ -17,7 +17,7 @@ extension StallVerdict {
 }
 
 extension LoopPhase {
-    /// What the loop ran; nil if unknown.
+    /// The loop's work; nil if unknown.
     var clause: String? {
         switch self {
         case .unknown: nil
@@ -58,7 +58,7 @@ extension ThreadRole {
 }
 
 extension CauseClass {
-    /// What the thread did: the verb before the duration, and the object after it.
+    /// The thread's activity: the verb before the duration, and the object after it.
     var clause: (verb: String, object: String) {
         switch self {
         case .unknown: ("was busy for", "; the cause is not known")
@@ -77,7 +77,7 @@ extension CauseClass {
 }
 
 extension LossReason {
-    /// What happened to such stalls; follows their number.
+    /// The reason for the loss of such stalls; follows their number.
     var clause: String {
         switch self {
         case .suppressed: "suppressed by the rate limit"

@@ -2,7 +2,7 @@
 
 internal import StallFormats
 
-/// One JSON array, an object a line.
+/// One JSON array, one object per line.
 final class JSONArray {
     private var output: Output
     private var separator = "[\n"

@@ -111,7 +111,7 @@ struct DiffView {
         return terminal.paint(text, .strong)
     }
 
-    /// What the intervals rest on: `Compared by host, 10 in A and 12 in B.`
+    /// The basis of the intervals: `Compared by host, 10 in A and 12 in B.`
     var basis: String? {
         if let reason = comparison.cannotTell {
             return "Cannot tell whether a difference is significant: \(reason)."

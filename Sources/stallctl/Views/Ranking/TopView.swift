@@ -49,7 +49,7 @@ struct TopView {
         return lines + ["Repeat with `stallctl top`; one of them in full: `stallctl show RANK`."]
     }
 
-    /// What the table omits.
+    /// Notes about rows that the table omits.
     var notes: [String] {
         [notRanked("")].filter { !$0.isEmpty } + unwatched
             + SuppressedRow(ranking.suppressed).lines

@@ -80,7 +80,7 @@ struct OutlineCSV {
     // Cells that were written before.
     private var processes: [Int64: [UInt8]] = [:]
     private var groups: [Group: [UInt8]] = [:]
-    /// The names of all places that were on a stack so far, one behind the other, and where those of each end.
+    /// The names of all locations that were on a stack so far, one behind the other, and where those of each end.
     private var names: [UInt8] = []
     private var nameEnds: [Int] = []
     private var arePlain: [Bool] = []
@@ -96,7 +96,7 @@ struct OutlineCSV {
         var isPlain = true
     }
 
-    /// Appends the cells of a report.
+    /// Appends the fields of a report.
     mutating func append(
         _ outline: ReportOutline, _ lookup: any OutlineLookup, by writer: CSVWriter,
         to row: inout [UInt8]

@@ -155,7 +155,7 @@ struct ReportView {
                     .init("SOURCE", spare: 2), .init("ON THE STACK", spare: 1),
                 ], flexibleColumn: 1, othersFirst: 16)
             table.rows = frames.enumerated().map { index, frame in
-                // A line of one of several functions says nothing of the others.
+                // The line of one of several functions is not that of the others.
                 var place = frame
                 if callMerged[index] { (place.file, place.line) = (nil, nil) }
                 return [

@@ -6,7 +6,7 @@ internal import StallPush
 import StallQuery
 internal import StallStore
 
-/// What became of one store file.
+/// The outcome for one store file.
 struct PushedStore {
     var path: String
     /// One for each source.
