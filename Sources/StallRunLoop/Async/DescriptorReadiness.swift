@@ -17,9 +17,9 @@ extension EventRunLoop {
     }
 }
 
-/// What ``EventRunLoop/readiness(of:for:inMode:)`` gives. It never ends by itself.
+/// The result of ``EventRunLoop/readiness(of:for:inMode:)``. It never ends by itself.
 public struct DescriptorReadiness: AsyncSequence, Sendable {
-    /// What the descriptor is ready for.
+    /// The events that the descriptor is ready for.
     public typealias Element = DescriptorEvents
 
     let loop: EventRunLoop

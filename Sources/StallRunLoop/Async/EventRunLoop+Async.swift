@@ -5,8 +5,8 @@ extension EventRunLoop {
     ///
     ///     let image = try await loop.run { try decoder.decode(data) }
     ///
-    /// - Throws: What `body` throws; `CancellationError` when the task is cancelled before `body` begins, which then does not
-    ///   run; ``LoopError/stopped`` when the loop's thread ends before it begins.
+    /// - Throws: The error of `body`; `CancellationError` when the task is cancelled before `body` begins, which then
+    ///   does not run; ``LoopError/stopped`` when the loop's thread ends before it begins.
     public func run<Value>(
         inMode mode: LoopMode = .common, _ body: sending @escaping () throws -> sending Value
     ) async throws -> sending Value {

@@ -1,5 +1,5 @@
 // A loop as the executor of actors: their jobs run on its thread, in its common modes. A job is a promise to a task, so
-// one that the loop cannot run any more is run elsewhere: a dropped job would leave its task waiting for ever.
+// one that the loop cannot run any more is run elsewhere: a dropped job would leave its task waiting forever.
 
 internal import Dispatch
 internal import Synchronization
@@ -19,18 +19,18 @@ extension EventRunLoop: SerialExecutor {
 
     /// Runs a job in the common modes, or elsewhere when the loop has ended.
     ///
-    /// - Parameter executor: What a task has for its preference; nil for the job of an actor.
+    /// - Parameter executor: The task's preferred executor; nil for the job of an actor.
     func take(_ job: UnownedJob, of executor: LoopTaskExecutor?) {
         let job = LoopJob(job, on: self, executor)
         post(inMode: .common) { job.run() }
     }
 
-    /// What an actor gives as its executor.
+    /// The loop as the executor of an actor.
     public func asUnownedSerialExecutor() -> UnownedSerialExecutor {
         UnownedSerialExecutor(ordinary: self)
     }
 
-    /// What `assumeIsolated` of such an actor asks: code on the loop's thread is isolated to its actors. Ends the
+    /// The check of `assumeIsolated` of such an actor: code on the loop's thread is isolated to its actors. Ends the
     /// process with a sentence where it is not.
     public func checkIsolated() {
         guard isIsolatingCurrentContext() == true else {

@@ -19,6 +19,7 @@ public final class LoopTaskExecutor: TaskExecutor {
 }
 
 extension EventRunLoop {
-    /// What `withTaskExecutorPreference` and `Task(executorPreference:)` take to run tasks on this loop's thread.
+    /// The executor with which `withTaskExecutorPreference` and `Task(executorPreference:)` run tasks on this loop's
+    /// thread.
     public var taskExecutor: LoopTaskExecutor { LoopTaskExecutor(self) }
 }

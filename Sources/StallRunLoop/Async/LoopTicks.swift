@@ -16,7 +16,7 @@ extension EventRunLoop {
     }
 }
 
-/// What ``EventRunLoop/ticks(every:tolerance:inMode:)`` gives. Each iteration has a timer of its own.
+/// The result of ``EventRunLoop/ticks(every:tolerance:inMode:)``. Each iteration has a timer of its own.
 public struct LoopTicks: AsyncSequence, Sendable {
     /// An instant of `CLOCK_MONOTONIC`.
     public typealias Element = MonotonicInstant

@@ -61,7 +61,7 @@ final class LoopWait<Value>: @unchecked Sendable {
     }
 }
 
-/// Calls a closure when it is let go of.
+/// Calls a closure when it is released.
 final class AtEnd: Sendable {
     private let body: @Sendable () -> Void
     init(_ body: @escaping @Sendable () -> Void) { self.body = body }

@@ -26,7 +26,7 @@ struct Block {
 
 /// A first-in, first-out queue of blocks with many producers and one consumer.
 final class BlockQueue: @unchecked Sendable {
-    /// What one drain may run: blocks that earlier drains kept, then slots.
+    /// The blocks that one drain may run: those that earlier drains kept, then slots.
     struct Batch: ~Copyable {
         /// Nil when there are none, which is the rule and costs nothing then.
         fileprivate var kept: KeptBlocks?
@@ -39,7 +39,7 @@ final class BlockQueue: @unchecked Sendable {
         fileprivate var passed = KeptBlock.Position.start
         /// No block of `kept` is left to run, also if the mode becomes a common one now.
         fileprivate var isPastKept: Bool
-        /// What it could not run, in the order it was posted.
+        /// The blocks that it could not run, in the order they were posted.
         fileprivate var notAllowed: [KeptBlock]?
     }
 
@@ -211,7 +211,8 @@ final class BlockQueue: @unchecked Sendable {
             word: end.pointee.wrappingAdd(1, ordering: .sequentiallyConsistent).oldValue)
     }
 
-    /// The thread that claims the last slot adds the next segment. Who comes too late waits for that, and claims again.
+    /// The thread that claims the last slot adds the next segment. A thread that comes later waits for that, and claims
+    /// again.
     @inline(never) private func claimAtSegmentEnd(_ claimed: BlockPosition) -> BlockPosition {
         var position = claimed
         while position.isBehindLast {
@@ -306,7 +307,7 @@ struct BlockPosition: Equatable {
         isLast ? BlockPosition(startOf: segment.next) : BlockPosition(word: word + 1)
     }
 
-    /// The position so many blocks later, or `end` if that comes first.
+    /// The position `count` blocks later, or `end` if that comes first.
     func advanced(by count: Int, upTo end: BlockPosition) -> BlockPosition {
         var position = self
         for _ in 0..<count {

@@ -44,7 +44,7 @@ final class Completion: @unchecked Sendable {
     }
 }
 
-/// The duty to finish a ``Completion``; letting go of it undone says so.
+/// The duty to finish a ``Completion``; releasing it unfinished reports that.
 final class Promise: Sendable {
     private let completion: Completion
 

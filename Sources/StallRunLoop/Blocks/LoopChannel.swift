@@ -1,4 +1,4 @@
-// Typed messages to a loop: what a Mach port source is used for elsewhere.
+// Typed messages to a loop, for the uses of a Mach port source elsewhere.
 
 internal import Synchronization
 
@@ -37,7 +37,7 @@ public final class LoopChannel<Message: Sendable>: Sendable {
             return messages[head].take()
         }
 
-        /// Takes no more. What waits is returned, to be dropped without the lock.
+        /// Takes no more. The messages that wait are returned, to be dropped without the lock.
         mutating func close() -> [Message?] {
             isClosed = true
             defer { (messages, head) = ([], 0) }
@@ -115,8 +115,8 @@ public final class LoopChannel<Message: Sendable>: Sendable {
     /// How many messages wait.
     public var count: Int { queue.value.withLock { $0.count } }
 
-    /// Takes no more messages, drops those that wait, and lets go of the handler: when it runs, as soon as it returns.
-    /// Letting go of the channel does the same.
+    /// Takes no more messages, drops those that wait, and releases the handler: when it runs, as soon as it returns.
+    /// Releasing the channel does the same.
     public func close() {
         queue.close()
         source.invalidate()

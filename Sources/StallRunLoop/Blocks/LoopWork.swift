@@ -4,7 +4,7 @@
 ///
 ///     let save = LoopWork { document.save() }
 ///     loop.performWhenIdle(save)
-///     save.cancel()                      // what it captured is let go of now
+///     save.cancel()                      // what it captured is released now
 ///
 /// Handed over several times, to one loop or to several, it still runs once.
 ///
@@ -19,7 +19,7 @@ public final class LoopWork: @unchecked Sendable {
     /// Whether it has neither begun nor been cancelled.
     public var isWaiting: Bool { body.withLock { $0 != nil } }
 
-    /// Takes it back, and lets go of what it captured.
+    /// Takes it back, and releases what it captured.
     ///
     /// - Returns: false when it had begun, or was cancelled before.
     @discardableResult

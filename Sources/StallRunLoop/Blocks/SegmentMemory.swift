@@ -17,7 +17,7 @@ struct SegmentMemory {
         let isNew: Bool
     }
 
-    /// What one call of mmap(2) gave.
+    /// The memory of one call of mmap(2).
     private struct Region {
         let mapping: UnsafeMutableRawPointer
         let size: Int
@@ -54,7 +54,7 @@ struct SegmentMemory {
         return Piece(address: regions[index].next, isNew: true)
     }
 
-    /// Takes a piece back. What is more than the spares goes to the kernel, region by region.
+    /// Takes a piece back. Pieces beyond the spares go to the kernel, region by region.
     mutating func giveBack(_ address: UInt) {
         spares.append(address)
         let index = index(of: address)

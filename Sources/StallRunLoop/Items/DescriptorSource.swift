@@ -3,7 +3,7 @@
 internal import CLinux
 internal import Synchronization
 
-/// What a descriptor is ready for.
+/// The events that a descriptor is ready for.
 public struct DescriptorEvents: OptionSet, Hashable, Sendable {
     /// The bits.
     public let rawValue: UInt32
@@ -25,7 +25,7 @@ public struct DescriptorEvents: OptionSet, Hashable, Sendable {
 ///
 /// The loop never reads from or writes to the descriptor. As long as it stays ready the handler is called again, in
 /// every iteration, so read what there is. Files and `/dev/null` are always ready. Several sources may wait for one
-/// descriptor; each is told of what it waits for. A source keeps the modes it is in alive, and may be in several
+/// descriptor; each gets the events that it waits for. A source keeps the modes it is in alive, and may be in several
 /// loops, whose threads may then call the handler at the same time.
 ///
 /// The descriptor stays the caller's. Close it after the source was removed or invalidated, best in `onCancel`:
@@ -85,14 +85,13 @@ public final class DescriptorSource: @unchecked Sendable {
         self.handler = handler
     }
 
-    /// Makes a source that tells when its descriptor can be closed.
+    /// Makes a source that reports when its descriptor can be closed.
     ///
     /// - Parameters:
     ///   - descriptor: A number that is open.
-    ///   - events: What the handler waits for.
-    ///   - onCancel: Called once, with the descriptor, when it can be closed: the source was invalidated or let go of,
-    /// and its
-    ///     handler does not run. On the thread that did it, or on the loop's if the handler was running there.
+    ///   - events: The events that the handler waits for.
+    ///   - onCancel: Called once, with the descriptor, when it can be closed: the source was invalidated or released,
+    ///     and its handler does not run. On the thread that did it, or on the loop's if the handler was running there.
     ///   - handler: Gets what the descriptor is ready for.
     public init(
         descriptor: CInt, events: DescriptorEvents = .readable,
@@ -169,7 +168,7 @@ public final class DescriptorSource: @unchecked Sendable {
         handler == nil && callCount == 0 ? onCancel.take() : nil
     }
 
-    /// Removes it from all loops for good, and lets go of the handler: when it runs, as soon as it returns. Its
+    /// Removes it from all loops for good, and releases the handler: when it runs, as soon as it returns. Its
     /// descriptor stays open, unless `onCancel` closes it.
     public func invalidate() {
         guard validity.exchange(false, ordering: .acquiringAndReleasing) else { return }

@@ -15,7 +15,7 @@ public struct FileEvents: OptionSet, Hashable, Sendable {
     public static let created = FileEvents(rawValue: 1)
     /// A file left the directory: it was deleted, or moved away.
     public static let deleted = FileEvents(rawValue: 2)
-    /// A file was closed that was open for writing: what was written is complete.
+    /// A file was closed that was open for writing: its content is complete.
     public static let written = FileEvents(rawValue: 4)
     /// The contents or the length of a file changed.
     public static let modified = FileEvents(rawValue: 8)
@@ -45,11 +45,11 @@ public final class FileSource: Sendable {
     public let path: String
     let source: DescriptorSource
 
-    /// Starts watching; what happens before the source is added to a loop is kept by the kernel, up to its limit.
+    /// Starts watching; events before the source is added to a loop are kept by the kernel, up to its limit.
     ///
     /// - Parameters:
     ///   - path: A file or directory that exists.
-    ///   - events: What to call the handler for.
+    ///   - events: The events to call the handler for.
     ///   - handler: Gets what happened, and the name of the file in a watched directory.
     /// - Throws: ``LoopError/system(call:errno:)``: `ENOENT` or `EACCES` for the path, `EMFILE` without descriptors or
     /// when the user has
@@ -82,7 +82,7 @@ public final class FileSource: Sendable {
 
     nonisolated(unsafe) private static let noCall = UnsafePointer(strdup("")!)
 
-    /// Stops watching, and lets go of the handler: when it runs, as soon as it returns.
+    /// Stops watching, and releases the handler: when it runs, as soon as it returns.
     public func invalidate() { source.invalidate() }
 }
 

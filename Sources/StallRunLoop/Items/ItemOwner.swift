@@ -42,7 +42,7 @@ struct ItemOwner: ~Copyable {
         }
     }
 
-    /// What `invalidateUnowned` found.
+    /// The result of `invalidateUnowned`.
     enum Unowned { case madeInvalid, wasInvalid, isOwned }
 
     /// Makes an item that no loop owns invalid.
@@ -90,7 +90,7 @@ enum LivingLoops {
         loops.withLock { $0[loop.number] = .passUnretained(loop) }
     }
 
-    /// Called before the loop is let go of, so a thread that found it here has a reference of its own.
+    /// Called before the loop is released, so a thread that found it here has a reference of its own.
     static func remove(_ loop: EventRunLoop) {
         _ = loops.withLock { $0.removeValue(forKey: loop.number) }
     }

@@ -1,4 +1,4 @@
-// What a loop is about to do, or has just done. The bits are those of CFRunLoopActivity.
+// The stages of a loop's iteration: about to come, or just over. The bits are those of CFRunLoopActivity.
 
 /// Moments of a run at which observers are called.
 public struct LoopActivity: OptionSet, Hashable, Sendable {

@@ -47,7 +47,7 @@ public final class LoopObserver: @unchecked Sendable {
     /// False once it was invalidated, or, when it does not repeat, was called.
     public var isValid: Bool { owner.isValid }
 
-    /// Removes it from its loop for good, and lets go of the handler: when it runs, as soon as it returns. It is not
+    /// Removes it from its loop for good, and releases the handler: when it runs, as soon as it returns. It is not
     /// called again, not even later in the current pass.
     public func invalidate() {
         guard let number = owner.invalidate() else { return }

@@ -1,6 +1,6 @@
 // An item that leaves its loop when its owner goes away.
 
-/// Invalidates an item when it is let go of, or when it is told to.
+/// Invalidates an item when it is released, or on request.
 ///
 ///     final class Clock {
 ///         private var ticking: LoopRegistration?
@@ -9,7 +9,7 @@
 ///
 /// A handler that captures the owner strongly keeps it, and so the registration, alive: capture it weakly.
 ///
-/// **Thread safety:** any thread may use it and let go of it.
+/// **Thread safety:** any thread may use it and release it.
 public final class LoopRegistration: Sendable {
     private let onCancel: @Sendable () -> Void
 

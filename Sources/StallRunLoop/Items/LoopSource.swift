@@ -18,7 +18,7 @@ public final class LoopSource: @unchecked Sendable {
     @exclusivity(unchecked) private var handler: ((LoopSource) -> Void)?
     @exclusivity(unchecked) private var onSchedule: ((EventRunLoop, LoopMode) -> Void)?
     @exclusivity(unchecked) private var onCancel: ((EventRunLoop, LoopMode) -> Void)?
-    /// Whether somebody wants to know to which modes it is added.
+    /// Whether there is a handler to call when it is added to a mode.
     let tellsSchedule: Bool
     let validity = Atomic<Bool>(true)
     /// Whether the app has named it; see ``ItemLabels``.
@@ -100,18 +100,18 @@ public final class LoopSource: @unchecked Sendable {
         }
     }
 
-    /// Tells that it was added to a mode. Without a lock.
+    /// Reports that it was added to a mode. Without a lock.
     func wasScheduled(in loop: EventRunLoop, _ mode: LoopMode) {
         places.withLock { _ in onSchedule }?(loop, mode)
     }
 
-    /// Tells that it was removed from a mode. Without a lock.
+    /// Reports that it was removed from a mode. Without a lock.
     func wasCancelled(in loop: EventRunLoop, _ mode: LoopMode) {
         places.withLock { _ in onCancel }?(loop, mode)
     }
 
-    /// Removes it from all loops for good, drops a signal that was not yet served, and lets go of the handlers: of one
-    /// that runs, when it returns.
+    /// Removes it from all loops for good, drops a signal that was not yet served, and releases the handlers: one that
+    /// runs, when it returns.
     public func invalidate() {
         guard validity.exchange(false, ordering: .acquiringAndReleasing) else { return }
         signalTicket.store(0, ordering: .releasing)

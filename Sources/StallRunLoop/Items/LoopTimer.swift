@@ -11,8 +11,8 @@ internal import Synchronization
 ///
 /// **Thread safety:** any thread may use it; the handler runs on the loop's thread.
 public final class LoopTimer: @unchecked Sendable {
-    // What removing touches comes first, behind the object's header, then what adding and moving touch too: among many
-    // timers each cache line is a miss.
+    // The fields that removing touches come first, behind the object's header, then those that adding and moving touch
+    // too: among many timers each cache line is a miss.
 
     /// Changed with its loop's lock held.
     let owner = ItemOwner()
@@ -39,7 +39,7 @@ public final class LoopTimer: @unchecked Sendable {
     /// - Parameters:
     ///   - delay: The time until it fires first; zero or less means at once.
     ///   - interval: The time between calls; nil, zero or less makes a timer that is called once.
-    ///   - tolerance: How much later than asked it may fire, so that the loop can serve several timers with one
+    ///   - tolerance: How much later than requested it may fire, so that the loop can serve several timers with one
     ///     wake-up. At most half the interval of a repeating timer is used.
     ///   - handler: Called each time that it fires.
     public convenience init(
@@ -93,8 +93,9 @@ public final class LoopTimer: @unchecked Sendable {
     /// Whether it is called more than once.
     public var repeats: Bool { intervalNanoseconds != 0 }
 
-    /// When it fires next. Set it to fire earlier or later; a repeating timer goes on from there. Set while the handler
-    /// runs, a later instant is honoured and an earlier one ignored. Setting it on another thread wakes the loop.
+    /// When it fires next. Set it to fire earlier or later; a repeating timer continues from there. Set while the
+    /// handler runs, a later instant is honoured and an earlier one ignored. Setting it on another thread wakes the
+    /// loop.
     public var nextFire: MonotonicInstant {
         get {
             var instant: UInt64 = 0
@@ -115,7 +116,7 @@ public final class LoopTimer: @unchecked Sendable {
         }
     }
 
-    /// How much later than asked it may fire. Negative values count as zero, values above half the interval of a
+    /// How much later than requested it may fire. Negative values count as zero, values above half the interval of a
     /// repeating timer as that half.
     public var tolerance: Duration {
         get {
@@ -131,7 +132,7 @@ public final class LoopTimer: @unchecked Sendable {
         }
     }
 
-    /// Removes it from its loop for good, and lets go of the handler: when it runs, as soon as it returns.
+    /// Removes it from its loop for good, and releases the handler: when it runs, as soon as it returns.
     public func invalidate() {
         var isDone = false
         while !isDone {

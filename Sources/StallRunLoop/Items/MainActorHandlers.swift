@@ -222,7 +222,7 @@ extension DescriptorSource {
         self.init(descriptor: descriptor, events: events, handler: isolated(handler))
     }
 
-    /// Makes a source with a handler on the main actor, for the main loop only, that tells when its descriptor can be
+    /// Makes a source with a handler on the main actor, for the main loop only, that reports when its descriptor can be
     /// closed.
     public convenience init(
         descriptor: CInt, events: DescriptorEvents = .readable,

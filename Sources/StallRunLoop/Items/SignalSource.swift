@@ -55,7 +55,7 @@ public final class SignalSource: Sendable {
         SignalReader.add(reader, inbox)
     }
 
-    /// Removes it from all loops for good, and lets go of the handler: when it runs, as soon as it returns.
+    /// Removes it from all loops for good, and releases the handler: when it runs, as soon as it returns.
     public func invalidate() {
         source.invalidate()
         inbox.invalidate()
@@ -108,7 +108,7 @@ private final class SignalReader: @unchecked Sendable {
     }
 }
 
-/// A descriptor that is closed when it is let go of.
+/// A descriptor that is closed when it is released.
 final class OwnedDescriptor: Sendable {
     let number: CInt
     init(_ number: CInt) { self.number = number }

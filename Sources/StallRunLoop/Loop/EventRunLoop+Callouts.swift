@@ -1,4 +1,4 @@
-// Everything that runs the app's code. Each callout lets go of the lock, and says in the beacon what it is.
+// Everything that runs the app's code. Each callout releases the lock, and publishes in the beacon what it is.
 //
 // The last reference to an item runs the app's code too, when what its handler holds is freed. So items are handed to
 // functions that consume them while the lock is not held.
@@ -55,7 +55,7 @@ extension EventRunLoop {
         }
     }
 
-    /// Runs the blocks that were there when it began and that the mode allows.
+    /// Runs the blocks that were posted before it began and that the mode allows.
     @inline(__always) func drainBlocks(in items: ModeItems) {
         if blocks.mayHoldBlock(for: items.mode, isCommon: items.isCommon) { runBlocks(in: items) }
     }
@@ -145,7 +145,7 @@ extension EventRunLoop {
         for index in 0..<batch.count {
             let source = batch.sources[index]
             let ready = batch.ready[index]
-            // Somebody may have removed this one, such as an earlier handler of the batch.
+            // An earlier handler of the batch, for example, may have removed this one.
             if items.removals != batch.removals && !isWatched(source, ready, in: items) {
                 source.release()
             } else if call(source, ready.descriptorEvents) {
@@ -240,7 +240,7 @@ extension EventRunLoop {
         return timer.places.isEmpty
     }
 
-    /// Lets go of the handler before it returns: the caller takes the lock then.
+    /// Releases the handler before it returns: the caller takes the lock then.
     @inline(never) private func call(
         _ handler: consuming @escaping (LoopTimer) -> Void, of timer: LoopTimer
     ) {

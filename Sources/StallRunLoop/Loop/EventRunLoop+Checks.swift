@@ -1,4 +1,4 @@
-// What tests ask a loop about itself.
+// A loop's state, for tests.
 
 internal import Glibc
 internal import Synchronization

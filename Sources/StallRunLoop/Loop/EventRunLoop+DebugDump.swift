@@ -1,11 +1,11 @@
-// What is in a loop, for people: all that CFRunLoop's description tells, and what waits to be done.
+// The content of a loop, for people: all that CFRunLoop's description shows, and the work that waits.
 
 internal import CLinux
 internal import StallModel
 
 extension EventRunLoop: CustomDebugStringConvertible {
     /// A readable dump of the loop, a line an item: what it does, its modes with their sources, descriptors, observers,
-    /// timers, waiting blocks and idle work, and when it would wake. Any thread may ask; the loop keeps running.
+    /// timers, waiting blocks and idle work, and when it would wake. Any thread may call it; the loop keeps running.
     ///
     /// An item without a label is called by the function of its handler, if its symbol is in the program's files. They are read
     /// for each dump, which is for people and tests.
@@ -76,7 +76,8 @@ extension EventRunLoop: CustomDebugStringConvertible {
     }
 }
 
-/// What the dump calls items: their labels, or the functions of their handlers, which are looked up without the lock.
+/// The names of items in the dump: their labels, or the functions of their handlers, which are looked up without the
+/// lock.
 private struct DumpedNames {
     /// In nothing that comes from the app; see ``Text/printable(_:)``.
     private static let mark: Character = "\0"

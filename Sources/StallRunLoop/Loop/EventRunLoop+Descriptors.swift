@@ -1,5 +1,5 @@
 // The loop's own descriptors when they are missing: the process has none left, the app closed all from 3 on, or the
-// process was forked and they are its parent's. The loop goes on without them, and takes new ones as soon as it can.
+// process was forked and they are its parent's. The loop continues without them, and takes new ones as soon as it can.
 
 internal import CLinux
 internal import Glibc
@@ -29,7 +29,7 @@ extension EventRunLoop {
         stall_descriptor_own_for(stall_timerfd_create(), descriptorOwner)
     }
 
-    /// What each of its sets watches.
+    /// The descriptors of the loop that each of its sets watches.
     var ownDescriptors: Poller.Own {
         Poller.Own(
             wake: wake.descriptor,
@@ -75,7 +75,7 @@ extension EventRunLoop {
             || modes.contains { $0.poller?.isLost == true }
     }
 
-    /// Asks Dispatch for the descriptor of its main queue.
+    /// Gets the descriptor of Dispatch's main queue.
     func takeMainQueue() {
         mainQueueDescriptor = stall_main_queue_descriptor()
         if mainQueueDescriptor >= 0 {
@@ -121,7 +121,7 @@ extension EventRunLoop {
     }
 
     /// The kernel refused to wait. When the set is no set any more, the loop takes new descriptors; when that happens
-    /// again within a second, it goes on without them.
+    /// again within a second, it continues without them.
     func checkDescriptors(_ items: ModeItems, _ error: CInt) {
         switch error {
         case EBADF, EINVAL: loseDescriptors()
@@ -141,7 +141,7 @@ extension EventRunLoop {
         }
     }
 
-    /// Asks without an epoll set, in short sleeps up to `wakeAt`, or not at all when it is nil.
+    /// Polls without an epoll set, in short sleeps up to `wakeAt`, or not at all when it is nil.
     func askWithoutSet(_ items: ModeItems, until wakeAt: UInt64?) -> LoopEvent? {
         let clock = stall_monotonic_ns()
         if clock - lastRenewal >= Self.renewalInterval {

@@ -16,8 +16,9 @@ extension EventRunLoop {
     ///         loop.run(for: .zero)
     ///     }
     ///
-    /// The loop arms its timer when it is asked for and whenever a run ends; ask on its own thread. It may have another number
-    /// after a fork, or when the app has closed it: ask again then. Do not read it or add it to a set of the loop's own.
+    /// The loop arms its timer when the descriptor is requested and whenever a run ends; call this on its own thread.
+    /// The loop may have another descriptor after a fork, or when the app has closed it: call this again then. Do not
+    /// read it or add it to a set of the loop's own.
     ///
     /// - Throws: ``LoopError/system(call:errno:)`` when there is no descriptor left.
     public func fileDescriptor(inMode mode: LoopMode = .default) throws(LoopError) -> CInt {
@@ -38,7 +39,7 @@ extension EventRunLoop {
     }
 
     /// When a run in `mode` has something to do without any event: now if blocks or signalled sources wait or a timer is due, else
-    /// when the next timer is; nil when there is none. Any thread may ask.
+    /// when the next timer is; nil when there is none. Any thread may call it.
     public func nextDeadline(inMode mode: LoopMode = .default) -> MonotonicInstant? {
         lock.lock()
         defer { lock.unlock() }
@@ -67,8 +68,8 @@ extension EventRunLoop {
         arm(earliest)
     }
 
-    /// A run of an empty mode ends before it asks the kernel. What made its descriptor readable would do so for ever: a wake-up,
-    /// or a timer that is gone. With the lock.
+    /// A run of an empty mode ends before it calls the kernel. Its descriptor would stay readable forever because of a
+    /// wake-up, or of a timer that is gone. With the lock.
     func takeEmbeddedEvents(_ mode: LoopMode) {
         guard let items = embeddedItems.first(where: { $0.mode == mode }) else { return }
         wake.dropMarks()

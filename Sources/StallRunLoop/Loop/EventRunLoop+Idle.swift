@@ -1,4 +1,4 @@
-// Idle work: what may wait until the loop would otherwise sleep, one unit at a time, so that events come between units.
+// Idle work: it may wait until the loop would otherwise sleep, one unit at a time, so that events come between units.
 
 extension EventRunLoop {
     /// Adds a unit of work for when the loop has nothing else to do in `mode`. Units run in order, one before each

@@ -13,7 +13,7 @@ extension EventRunLoop {
 
     private static var fewModes: Int { 8 }
 
-    /// The items of a mode, which comes to exist. Lets go of the lock to schedule the common sources of a new common
+    /// The items of a mode, which comes to exist. Releases the lock to schedule the common sources of a new common
     /// mode.
     func itemsToAdd(to mode: LoopMode) -> ModeItems {
         if let items = items(of: mode) { return items }
@@ -29,7 +29,7 @@ extension EventRunLoop {
         return items
     }
 
-    /// Makes an existing mode one of the common ones. Lets go of the lock to schedule sources.
+    /// Makes an existing mode one of the common ones. Releases the lock to schedule sources.
     func addCommonItems(to items: ModeItems) {
         commonModeItems.append(items)
         for observer in commonObservers { addLocked(observer, to: items) }
@@ -204,7 +204,7 @@ extension EventRunLoop {
         lock.unlock()
     }
 
-    /// Asks the kernel for the events that a source waits for now, in all its modes.
+    /// Requests the events that a source waits for now from the kernel, in all its modes.
     func eventsChanged(of source: DescriptorSource) {
         lock.lock()
         defer { lock.unlock() }

@@ -1,5 +1,5 @@
-// What is in which mode. Common items are in every common mode: in those that exist when they are added, and
-// in those that become common, or are first used, later.
+// The items of each mode. Common items are in every common mode: in those that exist when they are added, and in those
+// that become common, or are first used, later.
 
 internal import CLinux
 public import StallModel
@@ -22,16 +22,16 @@ extension EventRunLoop {
     }
 
     /// The modes that exist: those that were run, or that something was added to, the default mode first. A common mode
-    /// exists from its first use. What `CFRunLoopCopyAllModes` gives.
+    /// exists from its first use. The result of `CFRunLoopCopyAllModes`.
     public var allModes: [LoopMode] {
         lock.lock()
         defer { lock.unlock() }
         return modes.map(\.mode)
     }
 
-    /// The instant at which the next timer of a mode is due, without its tolerance; nil when the mode has none. What
-    /// `CFRunLoopGetNextTimerFireDate` gives. A repeating timer whose handler runs counts with its next call; to find it costs
-    /// a look at all timers of the mode.
+    /// The instant at which the next timer of a mode is due, without its tolerance; nil when the mode has none. The
+    /// result of `CFRunLoopGetNextTimerFireDate`. A repeating timer whose handler runs counts with its next call; to
+    /// find it, all timers of the mode are read.
     public func nextTimerFire(inMode mode: LoopMode = .default) -> MonotonicInstant? {
         lock.lock()
         defer { lock.unlock() }

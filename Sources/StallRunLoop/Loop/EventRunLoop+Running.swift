@@ -14,7 +14,7 @@ extension EventRunLoop {
     }
 
     /// Runs in the default mode until `instant`, or until the mode has no source or timer left. `stop()` ends
-    /// only the run that it meets; this goes on with the next one, as Foundation's `RunLoop.run(until:)` does.
+    /// only the run that it meets; this continues with the next one, as Foundation's `RunLoop.run(until:)` does.
     public func run(until instant: MonotonicInstant) {
         while run(.default, deadline: instant.nanoseconds, returnAfterSourceHandled: false)
             != .finished,
@@ -83,7 +83,7 @@ extension EventRunLoop {
         return itemsToAdd(to: mode)
     }
 
-    /// What a nested run takes the place of.
+    /// The state of the run that a nested run replaces.
     private struct OuterRun {
         var items: ModeItems?
         var isStopRequested: Bool
@@ -149,12 +149,12 @@ extension EventRunLoop {
             var handled = serveSources(in: items, onlyOne: returnAfterSourceHandled)
             if handled { drainBlocks(in: items) }
 
-            // What comes next is one event an iteration: the queue's turn first, unless it had the last one.
+            // One event per iteration comes next: the queue's turn first, unless it had the last one.
             let event: LoopEvent
             if !servedMainQueue && isMainQueueReady(items) {
                 event = .mainQueue
             } else if !handled && isTimersTurn(items) {
-                // Without a look at the kernel, which has nothing that comes before them.
+                // Without reading the kernel's events: none of them comes before these.
                 ignoresWakeUps = true
                 isSetQuiet = false
                 servedMainQueue = false
@@ -183,7 +183,7 @@ extension EventRunLoop {
         }
     }
 
-    /// Why the run ends behind an iteration; nil when it goes on.
+    /// Why the run ends behind an iteration; nil when it continues.
     @inline(__always) private func resultOfTurn(
         _ items: ModeItems, _ deadline: UInt64
     ) -> LoopRunResult? {
@@ -198,8 +198,8 @@ extension EventRunLoop {
     /// Timers that are due so soon may be due by now: the clock is looked at again.
     private static var nearby: UInt64 { 10_000 }
 
-    /// Whether due timers are what a wait or a poll of this iteration would find. Nobody observes the wait, and the set, if it has
-    /// anything, has had the last turn.
+    /// Whether due timers are what a wait or a poll of this iteration would find. No observer sees the wait, and the
+    /// set, if it has anything, has had the last turn.
     @inline(__always) private func isTimersTurn(_ items: ModeItems) -> Bool {
         guard items.observerMask.isDisjoint(with: [.beforeWaiting, .afterWaiting]),
             !servedTimersLast || !items.needsPolling || isSetQuiet, !wake.isEmbedded,

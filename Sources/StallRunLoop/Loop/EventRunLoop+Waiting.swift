@@ -3,7 +3,7 @@
 internal import CLinux
 internal import Glibc
 
-/// What an iteration serves: at most one thing, so that all get their turn.
+/// The event that an iteration serves: at most one, so that all get their turn.
 enum LoopEvent {
     /// Nothing, a wake-up, or the time is up.
     case none
@@ -18,7 +18,7 @@ enum LoopEvent {
 }
 
 extension EventRunLoop {
-    /// What is ready now.
+    /// The event that is ready now.
     func poll(_ items: ModeItems) -> LoopEvent {
         if wake.takePending() { tookWakeUp = true }
         refreshClock()
@@ -44,7 +44,8 @@ extension EventRunLoop {
         var isAsleep = false
         while true {
             let wakeAt = min(items.timers.pointee.wakeDeadline(), deadline)
-            // A timeout is counted from now on. To arm for an instant that has just passed costs 40 times a look at the clock.
+            // A timeout is counted from now on. Arming for an instant that has just passed costs 40 times as much as
+            // reading the clock.
             if wakeAt != .max && (waitsPrecisely || wakeAt &- now < 10_000) { readClock() }
             guard wakeAt > now else { return poll(items) }
             if !isAsleep {
@@ -77,7 +78,8 @@ extension EventRunLoop {
             timerDescriptor, deadline == .max ? 0 : min(deadline, UInt64(Int64.max)))
     }
 
-    /// Asks the kernel; until `wakeAt`, without the lock, or nil for what is ready now. Nil when nothing but the loop's own
+    /// Polls the kernel; until `wakeAt`, without the lock, or nil for what is ready now. Nil when nothing but the
+    /// loop's own
     /// descriptors was ready.
     private func ask(_ items: ModeItems, until wakeAt: UInt64?) -> LoopEvent? {
         if forkGeneration != stall_fork_generation() { renewAfterFork() }
@@ -87,7 +89,7 @@ extension EventRunLoop {
         _ = items.epoll(of: self)
         if let wakeAt, !waitsPrecisely { arm(wakeAt) }
         if let poller = items.poller, !poller.isBroken, poller.isLost { loseDescriptors() }
-        // Who posted meanwhile found no descriptor to write to.
+        // A thread that posted meanwhile found no descriptor to write to.
         if wakeAt != nil && lastRenewal != renewal && wake.isPendingAfterRenewal { return nil }
         if items.poller?.isBroken == true || (lacksMainQueue && items.isCommon) {
             return askWithoutSet(items, until: wakeAt)

@@ -4,8 +4,8 @@
 //     one iteration:  beforeTimers, beforeSources, blocks, signalled sources, (blocks), beforeWaiting, sleep,
 //                     afterWaiting, then one of: due timers, a ready descriptor, the main queue; blocks
 //
-// The loop publishes what it does in a beacon (stall_beacon.h), so that a watchdog can tell waiting from stalling.
-// Files: +Modes (what is in a mode), +Running (runs and iterations), +Waiting, +Callouts, +Perform.
+// The loop publishes its state in a beacon (stall_beacon.h), so that a watchdog can distinguish waiting from stalling.
+// Files: +Modes (the items of modes), +Running (runs and iterations), +Waiting, +Callouts, +Perform.
 
 package import CLinux
 internal import Dispatch
@@ -47,7 +47,8 @@ public final class EventRunLoop: @unchecked Sendable {
     }
     let mostBlocksPerPass = Atomic<Int>(.max)
 
-    /// What the loop publishes for a watchdog. Lives at least as long as the loop; retain it to keep it longer.
+    /// The state that the loop publishes for a watchdog. Lives at least as long as the loop; retain it to keep it
+    /// longer.
     package let beacon: UnsafeMutablePointer<stall_beacon>
 
     /// Its number among all loops the process ever had.
@@ -58,8 +59,8 @@ public final class EventRunLoop: @unchecked Sendable {
     /// The forking thread has the lock; see ``ForkHandlers``.
     @exclusivity(unchecked) var isHeldForFork = false
     let blocks = BlockQueue()
-    /// Ends a sleep at a deadline on kernels whose waits take no nanoseconds, and tells another loop of one. -1 while it is not
-    /// needed, and when the process had none left.
+    /// Ends a sleep at a deadline on kernels whose waits take no nanoseconds, and reports one to another loop. -1 while
+    /// it is not needed, and when the process had none left.
     @exclusivity(unchecked) var timerDescriptor: CInt = -1
     /// Its waits have a timeout instead: one system call less a sleep.
     @exclusivity(unchecked) var waitsPrecisely: Bool
@@ -73,7 +74,7 @@ public final class EventRunLoop: @unchecked Sendable {
     /// When they were last renewed; the loop's thread only.
     @exclusivity(unchecked) var lastRenewal: UInt64 = 0
     let isMain: Bool
-    /// No reference that may be the last one is let go of while it is held: a `deinit` of the app's may need it.
+    /// No reference that may be the last one is released while it is held: a `deinit` of the app's may need it.
     let lock = LoopLock()
 
     // Guarded by `lock`. Not checked for exclusive access at run time: the lock, and the one thread, see to that, and
@@ -101,7 +102,7 @@ public final class EventRunLoop: @unchecked Sendable {
     @exclusivity(unchecked) var drainDepth = 0
     /// Wake-ups do not count now: from the end of a wait to the next iteration, and between runs.
     @exclusivity(unchecked) var ignoresWakeUps = true
-    /// What the timer descriptor is set to; 0 or the largest number when it is not.
+    /// The instant that the timer descriptor is set to; 0 or the largest number when it is not.
     @exclusivity(unchecked) var armedDeadline: UInt64 = 0
 
     // Touched by the loop's thread alone, and often: far from what others read with every post.
@@ -130,13 +131,13 @@ public final class EventRunLoop: @unchecked Sendable {
     public static let main = EventRunLoop(thread: ThreadID(rawValue: getpid()), isMain: true)
 
     private static let mainExists = Atomic<Bool>(false)
-    /// Whether the main loop, if anybody has asked for it, sleeps until an event comes. Does not make it.
+    /// Whether the main loop, if it was made, sleeps until an event comes. Does not make it.
     package static var isMainWaiting: Bool {
         mainExists.load(ordering: .acquiring)
             && stall_beacon_word(main.beacon) >> 56 == UInt64(STALL_LOOP_WAITING)
     }
 
-    /// The loop of the calling thread, made when it first asks.
+    /// The loop of the calling thread, made at the first call.
     ///
     /// A loop that gets no descriptors from the kernel works nevertheless: it looks at everything every few
     /// milliseconds, and asks for descriptors again each second. ``makeCurrent()`` throws instead.
@@ -204,7 +205,7 @@ public final class EventRunLoop: @unchecked Sendable {
         return running?.mode
     }
 
-    /// Whether the loop is in the kernel, waiting for something to do. Any thread may ask.
+    /// Whether the loop is in the kernel, waiting for something to do. Any thread may call it.
     public var isWaiting: Bool { wake.isSleeping }
 
     /// Ends the loop's sleep, so that it looks at its blocks and signalled sources.
@@ -225,8 +226,8 @@ public final class EventRunLoop: @unchecked Sendable {
     /// The name of the mode that the beacon shows as `number`. Never waits for a lock: nil when it would.
     package func modeName(number: UInt32) -> String? { LoopModeNames.nameIfAvailable(of: number) }
 
-    /// The loop's thread ends: cancels sources, lets go of everything, drops blocks. The items' handlers may hold the
-    /// loop: whatever stays in it would keep it for ever.
+    /// The loop's thread ends: cancels sources, releases everything, drops blocks. The items' handlers may hold the
+    /// loop: whatever stays in it would keep it forever.
     func threadEnded() {
         LivingLoops.remove(self)
         lock.lock()
@@ -274,7 +275,7 @@ public final class EventRunLoop: @unchecked Sendable {
         return cancelled
     }
 
-    /// Lets go of the blocks of an ended loop, also of one that was posted while it ended.
+    /// Releases the blocks of an ended loop, also of one that was posted while it ended.
     func dropBlocks() {
         lock.lock()
         let dropped = blocks.takeEverything()

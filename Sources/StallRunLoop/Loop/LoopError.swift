@@ -1,8 +1,8 @@
-/// Why a loop could not do what it was asked. Every case is an operating condition; bugs trap instead.
+/// Why a loop could not do its work. Every case is an operating condition; bugs trap instead.
 public enum LoopError: Error, Equatable, Sendable {
-    /// Waiting for a block on the loop's own thread would wait for ever.
+    /// Waiting for a block on the loop's own thread would wait forever.
     case wouldDeadlock
-    /// The loop's thread ended, or was told to stop, before it took the work.
+    /// The loop's thread ended, or was stopped, before it took the work.
     case stopped
     /// A system call failed. `call` is its C name, so that the message can be searched for.
     case system(call: String, errno: CInt)

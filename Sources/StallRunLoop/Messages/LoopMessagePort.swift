@@ -1,5 +1,5 @@
-// Messages between processes: what a CFMessagePort is used for elsewhere. The peer is not trusted: it may send anything, stop in the
-// middle, never read, or die.
+// Messages between processes, for the uses of a CFMessagePort elsewhere. The peer is not trusted: it may send anything,
+// stop in the middle, never read, or die.
 
 internal import CLinux
 internal import Glibc
@@ -24,7 +24,7 @@ public enum MessagePortEnd: Equatable, Sendable {
     case finished
     /// The peer has ended its stream, or died, in the middle of a message.
     case cutOff
-    /// The peer has announced a message of so many bytes, above the limit.
+    /// The peer has announced a message of this many bytes, above the limit.
     case tooLong(Int)
     /// The coding did not take a message; this is what it threw.
     case undecodable(String)
@@ -38,7 +38,7 @@ public enum MessageRefusal: Error, Equatable, Sendable {
     case full
     /// The port was finished or closed, the peer has gone, or the loop's thread has ended.
     case closed
-    /// It has so many bytes, above the limit.
+    /// It has this many bytes, above the limit.
     case tooLong(Int)
     /// The coding did not take it; this is what it threw.
     case unencodable(String)
@@ -90,7 +90,7 @@ public struct MessageSockets: Sendable {
 /// so that everything else has its turn.
 ///
 /// The loop keeps the port until it ends: by ``close()``, by the peer, or with the loop's thread. Then its socket is closed, and its
-/// handlers are let go of.
+/// handlers are released.
 ///
 /// **Thread safety:** any thread may send, finish and close; the handlers run on the loop's thread.
 public final class LoopMessagePort<Message: Sendable>: Sendable {
@@ -105,7 +105,7 @@ public final class LoopMessagePort<Message: Sendable>: Sendable {
     ///   - descriptor: A connected stream socket. It is the port's to close, also when this throws.
     ///   - loop: The loop that the messages are for.
     ///   - mode: The mode in which it takes and sends them.
-    ///   - coding: What the messages are.
+    ///   - coding: How messages are encoded.
     ///   - limits: How much it holds.
     ///   - onRoom: Called after a message was refused because too much waited, once all of that is sent.
     ///   - onEnd: Called once when the port ends by the peer's doing, behind all messages. If the peer has ``MessagePortEnd/finished``,
@@ -170,12 +170,13 @@ public final class LoopMessagePort<Message: Sendable>: Sendable {
         }
     }
 
-    /// Takes no more messages, and tells the peer so behind those that wait. What the peer sends is handed over still; when it
-    /// has finished too, the port ends. A peer that never reads keeps the port open: then ``close()`` it.
+    /// Takes no more messages, and signals that to the peer behind those that wait. Messages of the peer are handed
+    /// over still; when it has finished too, the port ends. A peer that never reads keeps the port open: then
+    /// ``close()`` it.
     public func finish() { link.finish() }
 
-    /// Closes the socket, drops what waits, and lets go of the handlers: of one that runs, when it returns. No handler is
-    /// called after it.
+    /// Closes the socket, drops messages that wait, and releases the handlers: one that runs, when it returns. No
+    /// handler is called after it.
     public func close() { link.close() }
 
     fileprivate func stopReading() { link.stopReading() }

@@ -1,5 +1,5 @@
-// What the messages of a port are, and how they become bytes. No format is built in but the plain ones: an app brings the
-// encoder that it uses elsewhere.
+// The encoding of a port's messages as bytes. No format is built in but the plain ones: an app brings the encoder that
+// it uses elsewhere.
 
 /// How messages become bytes and bytes become messages.
 ///

@@ -39,7 +39,7 @@ struct MessageFrames {
         bytes.append(contentsOf: new)
     }
 
-    /// What one reading may bring of the message behind the one that is arriving.
+    /// The bytes that one reading may bring of the message behind the one that is arriving.
     private static let mostBehind = 64 << 10
 
     /// Twice the room, as an array takes by itself, but no more than the message that is arriving needs: it is handed out in

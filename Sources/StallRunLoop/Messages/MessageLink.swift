@@ -12,7 +12,7 @@ internal import Synchronization
 final class MessageLink: @unchecked Sendable {
     enum Turn { case free, sender, loop }
 
-    /// What was accepted of bytes to send.
+    /// Whether bytes to send were accepted.
     enum Acceptance { case taken, full, closed }
 
     private struct State {
@@ -23,10 +23,10 @@ final class MessageLink: @unchecked Sendable {
         var turn = Turn.free
         /// No more is taken: it was finished or closed, or the peer cannot be written to.
         var isRefusing = false
-        /// The peer is to be told that no more comes, once all is written; it was told.
+        /// The peer is to be notified that no more comes, once all is written; it was notified.
         var isFinishing = false
         var isFinished = false
-        /// Nothing more comes. The end of a stream is ready for ever, which a nested run would see again and again.
+        /// Nothing more comes. The end of a stream is ready forever, which a nested run would see again and again.
         var isAtEnd = false
         /// No more is read; the socket is closed once all is written.
         var isReadingOver = false
@@ -79,7 +79,7 @@ final class MessageLink: @unchecked Sendable {
             if takeTurnOfLoop() { write() }
             if events != .writable { onReady() }
         }
-        // The loop's thread tells its sources when it ends.
+        // The loop's thread cancels its sources when it ends.
         inbox = LoopSource(onCancel: { [weak self] _, _ in self?.close() }) { _ in onInbox() }
         hasRoom = LoopSource { _ in onRoom() }
         do throws(LoopError) {
@@ -123,7 +123,7 @@ final class MessageLink: @unchecked Sendable {
     /// How many bytes it has memory for.
     var keptSize: Int { state.withLock { $0.queue.capacity + writing.capacity } }
 
-    /// Takes no more; what waits is written, then the peer is told that it was all.
+    /// Takes no more; messages that wait are written, then the peer is notified that these were all.
     func finish() {
         guard isOfThisProcess else { return }
         state.withLock { state in
@@ -141,7 +141,7 @@ final class MessageLink: @unchecked Sendable {
         }
     }
 
-    /// The peer sends no more. What waits is written, then the socket is closed.
+    /// The peer sends no more. Messages that wait are written, then the socket is closed.
     func endReading() {
         let isIdle = state.withLock { state in
             state.isRefusing = true
@@ -248,7 +248,7 @@ final class MessageLink: @unchecked Sendable {
 
     // MARK: Writing
 
-    /// What the thread that has the turn is to do.
+    /// The next step of the thread that has the turn.
     private enum Step { case write, closeDescriptor, close, nothing }
 
     private func takeTurnOfLoop() -> Bool {
@@ -312,7 +312,7 @@ final class MessageLink: @unchecked Sendable {
                 setEvents(state)
                 return false
             } else if error != EINTR {
-                // The peer reads no more. What it sent before can still be read.
+                // The peer reads no more. The messages that it sent before can still be read.
                 state.isRefusing = true
                 (state.queue, state.waiting) = ([], 0)
                 (writing, offset) = ([], 0)
@@ -321,7 +321,7 @@ final class MessageLink: @unchecked Sendable {
         }
     }
 
-    /// What to wait for. With the lock, so that it changes together with what there is to do.
+    /// Sets the events to wait for. With the lock, so that they change together with the work there is.
     private func setEvents(_ state: borrowing State) {
         var events: DescriptorEvents = state.isAtEnd || state.isDropping ? [] : .readable
         if state.turn == .loop { events.insert(.writable) }

@@ -1,4 +1,4 @@
-// What is in one mode of one loop. Guarded by the loop's lock; makes no callout.
+// The items of one mode of one loop. Guarded by the loop's lock; makes no callout.
 
 internal import CLinux
 internal import Synchronization
@@ -60,7 +60,7 @@ final class ModeItems {
         return made
     }
 
-    /// Makes the epoll set anew, after the loop's own descriptors. The old one was discarded.
+    /// Makes a new epoll set, after the loop's own descriptors. The old one was discarded.
     func renewPoller(of loop: EventRunLoop) {
         guard let poller else { return }
         poller.renew(loop.ownDescriptors, mainQueue: loop.mainQueueDescriptor)
@@ -89,13 +89,13 @@ final class ModeItems {
         if poller?.needsNewSet == true { replacePoller(of: loop) }
     }
 
-    /// Makes the epoll set anew, and closes the old one.
+    /// Makes a new epoll set, and closes the old one.
     func replacePoller(of loop: EventRunLoop) {
         poller?.discardSet()
         renewPoller(of: loop)
     }
 
-    /// What an event of the epoll set means now.
+    /// The meaning of an event of the epoll set now.
     func resolve(_ ready: stall_ready) -> Poller.Event { poller?.resolve(ready) ?? .nothing }
 
     private func pollerHasChanged() {
@@ -237,7 +237,8 @@ final class ModeItems {
 
     // MARK: The end
 
-    /// Lets go of everything, because the loop's thread has ended. What is returned is dropped without the loop's lock.
+    /// Removes everything, because the loop's thread has ended. The items that are returned are dropped without the
+    /// loop's lock.
     func removeAll() -> [AnyObject] {
         var contents: [AnyObject] = Array(observers) + Array(sources) + Array(descriptors)
         if let poller { contents.append(poller) }

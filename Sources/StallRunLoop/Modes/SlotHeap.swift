@@ -61,7 +61,7 @@ struct SlotHeap: ~Copyable {
     /// The entries up to `limit`, in order.
     func entries(upTo limit: UInt64) -> [Entry] {
         var found: [Entry] = []
-        // What is later hides everything below it, which is later still.
+        // A later timer hides everything below it, which is later still.
         var pending: [UInt32] = count > 0 ? [0] : []
         while let index = pending.popLast() {
             let entry = entries[Int(index)]

@@ -1,8 +1,9 @@
-// What a fork may meet half done is finished before it: other threads add, post and signal at any moment, and the child
-// has none of them to finish, or to let go of a lock. So the forking thread holds all locks of all loops over the fork.
+// Finishes before a fork what it would otherwise meet half done: other threads add, post and signal at any moment, and
+// the child has none of them to finish, or to release a lock. So the forking thread holds all locks of all loops over
+// the fork.
 //
 // These run in every fork of the app. They allocate nothing, and no lock is waited for for long: see `lockForFork`.
-// What is left out are the locks of single sources and channels, which are as many as an app likes. (docs/run-loop.md)
+// The locks of single sources and channels are left out, which are as many as an app likes. (docs/run-loop.md)
 
 internal import CLinux
 internal import Glibc
@@ -27,7 +28,7 @@ enum ForkHandlers {
     }
 
     /// Runs what a child runs, with a loop that no thread has. The Swift runtime makes a type's metadata when it is used
-    /// first, under a lock. Another thread may have that lock at the fork, and in the child it is never let go of.
+    /// first, under a lock. Another thread may have that lock at the fork, and in the child it is never released.
     private static func rehearse() {
         let loop = EventRunLoop(rehearsing: ())
         loop.fireForRehearsal()

@@ -13,10 +13,11 @@ internal import Synchronization
 /// Handlers of one loop share a variable in this way: they run on its thread, one at a time, so no lock is needed. Using
 /// the value on another thread ends the process with a sentence, in release builds too.
 ///
-/// The value is freed on the loop's thread: if another thread lets go of the last reference, the loop frees it in a common
+/// The value is freed on the loop's thread: if another thread releases the last reference, the loop frees it in a
+/// common
 /// mode, or when its thread ends. Once that has ended, it is freed with the box.
 ///
-/// **Thread safety:** any thread may make the box, hold it and let go of it.
+/// **Thread safety:** any thread may make the box, hold it and release it.
 public final class LoopBound<Value>: @unchecked Sendable {
     /// The loop whose thread may use the value.
     public let loop: EventRunLoop
@@ -44,7 +45,7 @@ public final class LoopBound<Value>: @unchecked Sendable {
 
     /// Whether the calling code is on the loop's thread, so that it may use the value.
     public var isAccessible: Bool {
-        // At its thread's end a loop calls handlers for the last time, when it is nobody's current one any more.
+        // At its thread's end a loop calls handlers for the last time, when it is no thread's current one any more.
         loop.isCurrent
             || (loop.hasEnded.load(ordering: .acquiring)
                 && loop.thread.rawValue == stall_gettid())
@@ -52,7 +53,8 @@ public final class LoopBound<Value>: @unchecked Sendable {
 
     /// Uses the value: on the loop's thread, and not inside of another use, as by a nested run.
     ///
-    /// As with `Mutex.withLock`, what is not sendable can be neither taken out of the box nor left in two places.
+    /// As with `Mutex.withLock`, a value that is not sendable can be neither taken out of the box nor left in two
+    /// places.
     public func withValue<Result, Failure: Error>(
         _ body: (inout sending Value) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {

@@ -8,11 +8,11 @@ internal import Glibc
 internal import Synchronization
 
 /// A lock at a fixed address. Not recursive: no callout, and no release of a user's object, while it is held. Separate
-/// `lock` and `unlock`, because a run holds it from iteration to iteration and lets go of it around every callout;
-/// closures that end where they begin cannot say that.
+/// `lock` and `unlock`, because a run holds it from iteration to iteration and releases it around every callout;
+/// closures that end where they begin cannot do that.
 struct LoopLock: ~Copyable, @unchecked Sendable {
     private let word: LockWord
-    /// A cache line of its own: what is beside it is not fetched again whenever another thread tries the lock.
+    /// A cache line of its own: its neighbors are not fetched again whenever another thread tries the lock.
     private static var line: Int { 64 }
 
     init() {

@@ -1,5 +1,4 @@
-// Which loop belongs to the calling thread. A thread-specific value, whose destructor tells the loop that its thread
-// ends.
+// The loop of the calling thread. A thread-specific value, whose destructor ends the loop with its thread.
 
 internal import CLinux
 internal import Glibc

@@ -1,4 +1,4 @@
-// A thread that lives for its loop: it sleeps until it gets a task, and ends when it is told to.
+// A thread that lives for its loop: it sleeps until it gets a task, and ends when it is stopped.
 
 internal import CLinux
 internal import Glibc
@@ -6,15 +6,15 @@ internal import Synchronization
 
 /// A thread kept alive by its run loop, which runs tasks in the order they are submitted.
 ///
-/// Every task that was submitted runs, also those that wait when the thread is told to stop. Letting go of the last
-/// reference stops the thread and waits for it.
+/// Every task that was submitted runs, also those that wait when the thread is stopped. Releasing the last reference
+/// stops the thread and waits for it.
 ///
 /// **Thread safety:** any thread may use it, its own included.
 public final class LoopThread: Sendable {
     /// The thread's loop. It ends with the thread.
     public let loop: EventRunLoop
 
-    /// 63: told to stop; 62...0: how many threads are handing over a task. The end is posted behind all tasks: by
+    /// 63: stopped; 62...0: how many threads are handing over a task. The end is posted behind all tasks: by
     /// `stop()` if no thread is handing one over, else by the last of them.
     private let gate = Atomic<UInt64>(0)
     private static let isStopping: UInt64 = 1 << 63
@@ -27,7 +27,7 @@ public final class LoopThread: Sendable {
 
     /// Starts the thread.
     ///
-    /// - Parameter name: What debuggers and `top -H` show; cut to 15 bytes, which is all that Linux keeps.
+    /// - Parameter name: The thread's name in debuggers and `top -H`; cut to 15 bytes, which is all that Linux keeps.
     /// - Throws: ``LoopError/system(call:errno:)`` when the system has no thread to give, or no descriptors for its
     /// loop.
     public convenience init(name: String = "loop") throws(LoopError) {
@@ -37,7 +37,7 @@ public final class LoopThread: Sendable {
     /// Starts the thread with a stack and a priority of its own.
     ///
     /// - Parameters:
-    ///   - name: What debuggers and `top -H` show; cut to 15 bytes, which is all that Linux keeps.
+    ///   - name: The thread's name in debuggers and `top -H`; cut to 15 bytes, which is all that Linux keeps.
     ///   - stackSize: In bytes, rounded up to whole pages; nil for the system's default, mostly 8 MB.
     ///   - nice: The thread's nice value, from -20 (first) to 19 (last); nil for that of the calling thread.
     /// - Throws: ``LoopError/system(call:errno:)``: `EINVAL` from `pthread_attr_setstacksize` for a stack that is too
@@ -131,7 +131,7 @@ public final class LoopThread: Sendable {
     }
 }
 
-/// The wait of a loop's thread for the end of another one. Two that waited for each other would wait for ever.
+/// The wait of a loop's thread for the end of another one. Two that waited for each other would wait forever.
 private struct WaitForThread {
     /// By the number of the loop whose thread waits: the loop whose thread it waits for.
     private static let waits = Locked<[UInt64: UInt64]>([:])
@@ -159,7 +159,7 @@ private struct WaitForThread {
     }
 }
 
-/// What runs on the thread. It does not keep its `LoopThread` alive.
+/// The body of the thread. It does not keep its `LoopThread` alive.
 private final class ThreadBody: @unchecked Sendable {
     let started = Completion()
     let ended = Completion()

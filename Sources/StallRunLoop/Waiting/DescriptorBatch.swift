@@ -8,7 +8,7 @@ struct DescriptorBatch {
 
     /// The events that the kernel has reported.
     let reported: UnsafeMutablePointer<stall_ready>
-    /// The same, an event for each source.
+    /// The same, one event for each source.
     let ready: UnsafeMutablePointer<stall_ready>
     /// One for each event, with a reference of its own.
     let sources: UnsafeMutablePointer<Unmanaged<DescriptorSource>>

@@ -6,7 +6,7 @@ internal import Glibc
 internal import Synchronization
 
 final class Poller {
-    /// What became ready.
+    /// The source or descriptor of the loop that became ready.
     enum Event {
         /// Nothing that is not looked at anyway: the eventfd or the timerfd.
         case nothing
@@ -16,7 +16,7 @@ final class Poller {
 
     private struct Registration {
         var source: DescriptorSource?
-        /// Tells a late event for an earlier user of this slot from one for this user.
+        /// Distinguishes a late event for an earlier user of this slot from one for this user.
         var generation: UInt32
         /// The events that the set has for it.
         var watch = Watch.none
@@ -47,7 +47,7 @@ final class Poller {
     /// The first source of each descriptor in the set; the others follow it. The entry has its token.
     @exclusivity(unchecked) private var firstSlots: [CInt: Int] = [:]
     /// How many events came for sources that are gone. Mostly another thread was faster; but if the file of a source lives
-    /// on under another number, in this process or a child, the set reports it for ever.
+    /// on under another number, in this process or a child, the set reports it forever.
     private var lateEvents = 0
     private static let mostLateEvents = 64
     private(set) var watchesMainQueue = false
@@ -126,8 +126,8 @@ final class Poller {
         }
     }
 
-    /// What is ready, by poll(2): for a loop without a set of its own. Waits at most `timeout_ms`, without the loop's
-    /// lock.
+    /// The event that is ready, by poll(2): for a loop without a set of its own. Waits at most `timeout_ms`, without
+    /// the loop's lock.
     func pollWithoutSet(
         mainQueue: CInt, timeout_ms: CInt, _ lock: borrowing LoopLock
     ) -> stall_ready? {
@@ -218,7 +218,7 @@ final class Poller {
                 registrations[slot].watch = .shared
                 return nil
             }
-            // The number was closed, and means another file by now: those who waited for the old one are not told of it.
+            // The number was closed, and means another file by now: sources of the old one are not notified.
             forgetSources(from: first)
             firstSlots[number] = nil
             registrations[slot].next = nil
@@ -246,7 +246,7 @@ final class Poller {
         return nil
     }
 
-    /// The events to ask of a substitute: readable if the source waits for anything that a file is ready for.
+    /// The events to request of a substitute: readable if the source waits for anything that a file is ready for.
     private func readiness(_ source: DescriptorSource) -> DescriptorEvents {
         source.events.isDisjoint(with: Self.fileEvents) ? [] : .readable
     }
