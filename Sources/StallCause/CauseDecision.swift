@@ -2,8 +2,8 @@
 // table.
 //
 // The counters give the parts of the stall in which the thread ran, waited for a CPU or was blocked. The samples give
-// the reasons for the running and the blocked parts. What was not observed is `unknown`, and what could not be read
-// lowers the confidence.
+// the reasons for the running and the blocked parts. Time that was not observed is `unknown`, and evidence that could
+// not be read lowers the confidence.
 
 package import StallModel
 
@@ -106,7 +106,7 @@ func decideCause(_ facts: CauseFacts) -> StallCause {
         evidence: evidence(facts, heaviest?.1, heaviest?.0, unreadable))
 }
 
-/// What the thread did at one instant.
+/// The thread's state at one instant.
 private func finding(of sample: CauseSample, in facts: CauseFacts) -> SampleFinding {
     let wait = sample.observation.wait
     let hint = FrameHint(sample.functions)

@@ -67,7 +67,7 @@ func byFile(_ wait: Wait, _ call: SystemCall) -> SampleFinding {
     return disk(wait.isForSomebody ? 0.7 : 0.95)
 }
 
-/// The descriptor is gone: what it was is known only from where the kernel waits.
+/// The descriptor is gone: its kind is known only from where the kernel waits.
 func byClose(_ wait: Wait) -> SampleFinding {
     if let known = byKernelFunction(wait) { return known }
     guard wait.isForSomebody else { return disk(wait.waitChannel.isEmpty ? 0.5 : 0.95) }
@@ -115,7 +115,7 @@ func byDescriptors(
     if kinds.contains(.device) {
         return wait.state == UInt8(ascii: "D") ? disk(0.5) : found(.ipc, 0.8 * certainty)
     }
-    // Files are always ready: what can be waited for is a message queue, or a file that the kernel makes.
+    // Files are always ready: only a message queue, or a file that the kernel makes, can be waited for.
     if kinds.contains(.file), call.kind == .poll || call.kind == .epoll {
         return found(.ipc, 0.5 * certainty)
     }

@@ -1,5 +1,5 @@
-// What the functions on a stack add to the system call: whether a futex is a mutex, a condition or a semaphore; whether
-// a poll belongs to the resolver.
+// The functions on a stack refine the system call: whether a futex is a mutex, a condition or a semaphore; whether a
+// poll belongs to the resolver.
 
 /// A kind of lock, by the function that waits for it.
 package enum LockKind: String, Hashable, Sendable {

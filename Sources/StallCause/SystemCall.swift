@@ -1,6 +1,6 @@
 // The system calls that a thread can wait in, by number. Other calls are no evidence of a cause.
 
-/// What a wait in a system call is for, and which argument names it.
+/// The kind of a wait in a system call, and which argument names its object.
 package enum CallKind: Hashable, Sendable {
     /// A file or directory, regardless of the arguments.
     case file

@@ -27,7 +27,7 @@ package struct ThreadStateReader: ~Copyable {
         stall_thread_files_close(&files)
     }
 
-    /// What the thread waits for now, and its counters. Allocates.
+    /// The thread's wait now, and its counters. Allocates.
     package mutating func snapshot() -> (wait: Wait, counters: Counters) {
         let scratch = WaitSnapshot()
         snapshot(into: scratch)
@@ -265,7 +265,7 @@ extension SystemCall {
 }
 
 extension SystemCall {
-    /// What a wait in the call with this number is for. Does not allocate after `prepare`.
+    /// The kind of a wait in the call with this number. Does not allocate after `prepare`.
     static func detail(ofNumber number: Int32) -> stall_wait_detail {
         number >= 0 && Int(number) < details.count ? details[Int(number)] : STALL_WAIT_PLAIN
     }

@@ -1,4 +1,4 @@
-// What a thread waited for at one instant. Facts only: CauseDecision.swift draws the conclusions.
+// The wait of a thread at one instant. Facts only: CauseDecision.swift draws the conclusions.
 
 package import StallModel
 
@@ -93,7 +93,7 @@ package struct UnreadableFacts: OptionSet, Equatable, Sendable {
     ]
 }
 
-/// What one thread did at one instant, according to the kernel.
+/// The activity of one thread at one instant, according to the kernel.
 package struct Wait: Equatable, Sendable {
     package var isRunning = false
     /// The state letter of proc(5).

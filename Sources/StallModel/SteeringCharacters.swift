@@ -1,4 +1,5 @@
-// What a terminal acts on, and what ends a line or an element for some reader: every format keeps it out of its text.
+// Characters that a terminal acts on, and those that end a line or an element for some reader: every format keeps them
+// out of its text.
 
 extension Unicode.Scalar {
     /// A control, a line or paragraph separator, or an invisible format character such as those

@@ -4,7 +4,7 @@
 internal import CLinux
 package import StallModel
 
-/// What symbolication may use and how long it may take.
+/// The sources that symbolication may use and how long it may take.
 package struct SymbolizerOptions: Equatable, Sendable {
     /// Directories of separate debug files: by build ID, `<directory>/ab/cdef....debug` or that below
     /// `<directory>/.build-id`; by the name in a stripped binary's debug link, `<directory>/<its path>/<name>`.

@@ -242,8 +242,8 @@ static bool is_handled(const struct sigaction *action) {
     return action->sa_flags & SA_SIGINFO || (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
 }
 
-// The app may set its own action at any moment. What the installation returns is what is passed on to, not what was
-// read before; and if it is another one, ours is set once more with its mask and flags.
+// The app may set its own action at any moment. Signals are passed on to the action that the installation returns, not
+// to the one that was read before; and if it is another one, ours is set once more with its mask and flags.
 static void install(int number) {
     struct sigaction before, found;
     if (sigaction(number, NULL, &before) != 0) return;

@@ -14,7 +14,7 @@ enum { PART = 1000, PART_IF_NICE = 200 };
 static const uint64_t most_slack_ns = 100000000;
 
 bool stall_can_wait_precisely(void) {
-    static int answer;  // 0: not asked yet
+    static int answer;  // 0: not known yet
     int known = __atomic_load_n(&answer, __ATOMIC_RELAXED);
     if (known == 0) {
         const int saved = errno;

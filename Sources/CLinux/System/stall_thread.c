@@ -47,7 +47,8 @@ static size_t with_thread_locals(size_t stack_bytes) {
     return total;
 }
 
-// What the process was started with. The caller of `start` may have pinned itself since, or changed its priority.
+// The scheduling that the process was started with. The caller of `start` may have pinned itself since, or changed its
+// priority.
 static cpu_set_t process_cpus;
 static bool knows_cpus;
 static int process_nice;

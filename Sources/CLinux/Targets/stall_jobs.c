@@ -94,7 +94,7 @@ stall_worker *stall_worker_create(void) {
     return NULL;
 }
 
-// What the thread used and waited before its first job is no part of it. Once per thread, 10 us.
+// The CPU time and waits of the thread before its first job are no part of it. Once per thread, 10 us.
 static void note_counters(stall_worker *worker) {
     const int saved = errno;
     stall_thread_files files;
@@ -299,7 +299,7 @@ bool stall_jobs_are_marked(void) {
         && __atomic_load_n(&swift_task_enqueueGlobal_hook, __ATOMIC_ACQUIRE) == stall_jobs_enqueue;
 }
 
-// MARK: What a task determines
+// MARK: Determined by a task
 
 typedef struct {
     uint64_t code, task;  // an address in Swift's image; the variable's current value

@@ -12,7 +12,7 @@
 #define STALL_CRASH_DOUBT_NS UINT64_C(2000000000)
 /// How long the process counts as ending after a handler of SIGABRT has returned.
 #define STALL_ABORT_DOUBT_NS UINT64_C(50000000)
-/// How long a handler may take; what stands still for longer is a stall.
+/// How long a handler may take; a thread that stands still for longer is stalled.
 #define STALL_CRASH_LIMIT_NS UINT64_C(60000000000)
 
 /// Installs the handlers of fatal signals, which note the crash in the process record and pass the signal on. Once per

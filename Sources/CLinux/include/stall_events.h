@@ -17,7 +17,7 @@ int stall_process_descriptor(pid_t pid);
 /// could not be waited for.
 int stall_process_wait(pid_t pid, int *_Nonnull status);
 
-/// What happened to a watched file or to a file of a watched directory; several are joined by or.
+/// The changes of a watched file or of a file of a watched directory; several are joined by or.
 enum {
     STALL_FILE_CREATED = 1,   ///< created there, or moved there
     STALL_FILE_DELETED = 2,   ///< deleted, or moved away

@@ -20,7 +20,7 @@ enum {
     STALL_NO_PRESSURE = 64,
 };
 
-/// The state of a thread. What could not be read is zero, and its bit is set.
+/// The state of a thread. A field that could not be read is zero, and its bit is set.
 typedef struct {
     uint32_t unreadable;
     uint8_t state;               ///< the state letter of proc(5): R, S, D, T ...
@@ -41,7 +41,7 @@ typedef struct {
     uint64_t pressure_us[3];     ///< time in which some task waited for cpu, io, memory
 } stall_process_snapshot;
 
-/// What a descriptor of this process refers to.
+/// The object that a descriptor of this process refers to.
 typedef struct {
     int32_t number;
     int32_t socket_domain;       ///< AF_INET ...; -1 if it is not a socket
@@ -52,7 +52,7 @@ typedef struct {
 
 void stall_evidence_read(stall_thread_files *_Nonnull files, stall_thread_snapshot *_Nonnull snapshot);
 
-/// What a wait is for, by its system call: how to interpret the arguments.
+/// The kind of a wait, by its system call: how to interpret the arguments.
 typedef enum : uint8_t {
     STALL_WAIT_PLAIN = 0,       ///< the arguments are of no use
     STALL_WAIT_DESCRIPTOR = 1,  ///< the first argument is a descriptor
@@ -105,7 +105,8 @@ bool stall_descriptor_read(int32_t number, stall_descriptor_snapshot *_Nonnull s
 /// The descriptors in an epoll set, at most `capacity`. Returns how many.
 size_t stall_epoll_members(int32_t epoll, int32_t *_Nonnull members, size_t capacity);
 
-/// The operations of an io_uring that wait for their descriptors to be ready, a bit each; 0 if that is unknown.
+/// The operations of an io_uring that wait for their descriptors to be ready, one bit per operation; 0 if that is
+/// unknown.
 uint64_t stall_ring_operations(int32_t ring);
 
 /// The name of a process; false if it cannot be read. `name` has room for at least 16 bytes.

@@ -18,5 +18,6 @@ bool stall_file_lock_holder(int32_t *_Nonnull process);
 bool stall_database_lock_holder(int32_t *_Nonnull process);
 
 /// Whether some process, this one included, holds a POSIX lock of some of the bytes `first` to `last` of the file with
-/// this inode; false if unknown. Opening the file to ask, and closing it, would drop the locks that this process holds.
+/// this inode; false if unknown. Opening the file to find out, and closing it, would drop the locks that this process
+/// holds.
 bool stall_file_is_locked(uint64_t inode, uint64_t first, uint64_t last);

@@ -12,7 +12,7 @@ typedef struct {
 /// images have them; stores at most `capacity`.
 size_t stall_unwind_tables(stall_range *_Nonnull ranges, size_t capacity);
 
-/// Asks the kernel to read them into its cache.
+/// Requests the kernel to read them into its cache.
 ///
 /// The thread that unwinds a stack reads the tables through their mappings. If a page is not in memory and the disk does
 /// not answer, that thread waits as long as the disk does, even in process_vm_readv. Allocates; may wait for the disk.

@@ -6,13 +6,13 @@
 
 #include "stall_poll.h"
 
-/// How much later than asked the kernel may end a wait of one thread.
+/// How much later than requested the kernel may end a wait of one thread.
 typedef struct {
     uint64_t least_ns;  ///< the thread's timer slack; 0 for a real-time thread, whose waits end in time
     uint32_t divisor;   ///< of the timeout, if that is more: 1,000, or 200 for a thread with a nice value above 0
 } stall_slack;
 
-/// Whether the kernel and libc have epoll_pwait2 (Linux 5.11, glibc 2.35), and no filter refuses it. Asks once.
+/// Whether the kernel and libc have epoll_pwait2 (Linux 5.11, glibc 2.35), and no filter refuses it. Finds out once.
 bool stall_can_wait_precisely(void);
 
 /// That of the calling thread. Three system calls.

@@ -9,8 +9,8 @@
 /// of a socket of another family. Where it is false, read with `stall_socket_peek` first; bytes out of band are read in line.
 bool stall_socket_refuse_descriptors(int socket);
 
-/// Reads without waiting and without taking: a recv of as many bytes takes the same ones. Returns as recv does, with errno. `brings` tells
-/// whether descriptors come with these bytes, which such a recv closes.
+/// Reads without waiting and without taking: a recv of as many bytes takes the same ones. Returns as recv does, with
+/// errno. `brings` is set if descriptors come with these bytes, which such a recv closes.
 ssize_t stall_socket_peek(int socket, void *_Nonnull buffer, size_t capacity, bool *_Nonnull brings);
 
 /// Closes a socket; on a thread of its own if descriptors may be in it. Where no thread can be started, on this one.

@@ -5,7 +5,8 @@
 // open descriptor costs about a microsecond instead of five. The others are opened for each reading, and so are these
 // two if too many are kept (may_keep in stall_thread_files.c). See docs/decisions/0018.
 //
-// A descriptor of an ended thread fails even if its id has been reused; what was opened for one reading is discarded if
+// A descriptor of an ended thread fails even if its id has been reused; a file that was opened for one reading is
+// discarded if
 // the thread has ended by then. Nothing here allocates except `create`, and nothing locks; two threads may read at once.
 #pragma once
 #include <stdbool.h>

@@ -10,7 +10,7 @@ enum {
     FRAME_LIMIT = 16384,  // bytes of a frame, so that offsets fit into a row
 };
 
-// What follows an opcode: a ModRM byte, and an immediate of some length.
+// The operands behind an opcode: a ModRM byte, and an immediate of some length.
 // IZ: 2 or 4; IV: up to 8; IA: an address.
 enum { M = 0x10, I1 = 1, I2 = 2, I4 = 4, IZ = 5, IV = 6, IA = 7, BAD = 0xff };
 

@@ -222,7 +222,8 @@ static bool keeps_running(const stall_thread_files *files, const stall_thread_st
     return false;
 }
 
-// What earlier captures know of a thread. A thread that shares its CPU may not get enough of it during a capture, but
+// The history of a thread from earlier captures. A thread that shares its CPU may not get enough of it during a
+// capture, but
 // does between captures. Only if the kernel counts waits does that mean that it ran all the time.
 static running_since *since_when(stall_sampler *sampler, const stall_thread_files *files) {
     for (int i = 0; i < REMEMBERED_THREADS; i++) {

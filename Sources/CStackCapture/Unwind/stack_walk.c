@@ -1,4 +1,4 @@
-// What every way of taking a step needs, where it is rare: stack outside the copy, and the clock.
+// Shared by every way of taking a step, for rare cases: stack outside the copy, and the clock.
 #include "stack_walk.h"
 
 #include <time.h>

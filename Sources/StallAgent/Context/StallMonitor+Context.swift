@@ -1,4 +1,4 @@
-// What the app can say of a stall: hooks that are called while it is only suspected.
+// The app's context of a stall: hooks that are called while it is only suspected.
 
 internal import StallModel
 

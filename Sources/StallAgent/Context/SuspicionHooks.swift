@@ -46,7 +46,7 @@ final class SuspicionCell: Sendable {
         }
     }
 
-    /// What hooks said of this callout so far.
+    /// The facts that hooks added to this callout so far.
     func facts(began: MonotonicInstant) -> [CauseEvidence] {
         facts.withLock { $0.first { $0.began == began.nanoseconds }?.facts ?? [] }
     }

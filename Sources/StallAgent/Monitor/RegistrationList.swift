@@ -1,4 +1,4 @@
-// What a monitor watches. Watching the same target again replaces its registration; stopping ends all.
+// The targets of a monitor. Watching the same target again replaces its registration; stopping ends all.
 
 internal import StallDetection
 internal import StallModel

@@ -53,7 +53,7 @@ extension StallReport {
 }
 
 extension StallCause {
-    /// What is known besides the kernel's evidence: open requests, what hooks said, where the process runs.
+    /// The facts besides the kernel's evidence: open requests, the hooks' facts, where the process runs.
     var contextFacts: [String] {
         let context: Set<EvidenceName> = [
             .request, .span, .openRequest, .openSpan, .pod, .namespace, .container,

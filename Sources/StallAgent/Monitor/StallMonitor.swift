@@ -32,7 +32,7 @@ public final class StallMonitor: Sendable {
     private let running = Atomic<UInt>(0)
     let executor = Locked<StallTaskExecutor?>(nil)
 
-    /// What a running agent consists of.
+    /// The parts of a running agent.
     final class Agent: Sendable {
         let watchdog: Watchdog
         let recorder: Recorder

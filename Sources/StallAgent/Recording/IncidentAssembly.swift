@@ -22,7 +22,7 @@ struct PendingReport: Sendable {
     let evidenceLog: EvidenceLog
     /// Requests and spans that were open when it was first reported.
     let openWork: [OpenWork]
-    /// What the app's hooks said of it so far.
+    /// The facts that the app's hooks added so far.
     let context: [CauseEvidence]
 }
 
@@ -81,7 +81,7 @@ final class IncidentAssembly: @unchecked Sendable {
         var openWork: [OpenWork] = []
     }
 
-    /// What stays the same from an incident's first report to its last.
+    /// The part that stays the same from an incident's first report to its last.
     private struct OpenStall {
         let id: UniqueID
         let start: UnixTime

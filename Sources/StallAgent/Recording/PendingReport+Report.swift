@@ -1,4 +1,4 @@
-// What the recorder writes, made of what the watchdog handed over: addresses placed in their images, samples weighted.
+// Makes the recorder's report of what the watchdog handed over: addresses placed in their images, samples weighted.
 
 internal import StallCapture
 internal import StallDetection

@@ -41,7 +41,7 @@ enum ProcessExit {
         }
     }
 
-    /// Releases the monitor, unless an exit has taken it over.
+    /// Releases the monitor, unless an exit holds it now.
     static func forget(_ monitor: StallMonitor) {
         let pointer = Unmanaged.passUnretained(monitor)
         let address = UInt(bitPattern: pointer.toOpaque())
@@ -65,8 +65,8 @@ enum ProcessExit {
             entry.stopping.store(address, ordering: .releasing)
             monitor.beginStop()
         }
-        // A stuck disk or callback must not keep the process alive. What is not in the store by then is in the process
-        // record.
+        // A stuck disk or callback must not keep the process alive. Reports that are not in the store by then are in
+        // the process record.
         forEach { entry in
             let address = entry.stopping.load(ordering: .acquiring)
             if let monitor = monitor(at: address) { _ = monitor.waitForEnd(until: deadline) }

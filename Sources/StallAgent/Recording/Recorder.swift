@@ -258,7 +258,7 @@ private struct Recording {
         unfinished.locations = isStuck ? [] : rest
     }
 
-    /// The longest search without a look at the requests, in CPU time.
+    /// The longest search without checking for requests, in CPU time.
     private static let longestSearch = Duration.seconds(10)
     /// How long `stop` waits for lines.
     private static let longestEnd = Duration.seconds(1)

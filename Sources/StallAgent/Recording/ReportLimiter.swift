@@ -24,11 +24,11 @@ struct ReportLimiter {
         var place: Int64
         /// Nil if it is reported.
         var reason: SuppressionReason?
-        /// What was counted as suppressed while it had no report, and why.
+        /// The suppressed time while it had no report, and why.
         var counted: (time: Duration, reason: SuppressionReason)?
     }
 
-    /// What to do with an update of a stall.
+    /// The decision about an update of a stall.
     struct Answer {
         var place: Int64
         /// Write the report.

@@ -1,5 +1,5 @@
 // The agent's side of a store that may fail: a full disk, a read-only directory, a lock held for too long. The app runs
-// on; each condition is logged once; what could not be written is counted and retried later.
+// on; each condition is logged once; reports that could not be written are counted and retried later.
 
 internal import CLinux
 internal import Glibc

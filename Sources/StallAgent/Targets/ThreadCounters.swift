@@ -80,7 +80,7 @@ struct ThreadCounters: ~Copyable {
         shift.runDelay = total.runDelay - (hasStartedSince ? .zero : delay - waitOfSuccessor(delay))
     }
 
-    /// How long the thread that takes over has waited for the CPU that the work lacked: since the last reading, or all that
+    /// How long the succeeding thread has waited for the CPU that the work lacked: since the last reading, or all that
     /// it ever waited, if that is less.
     private func waitOfSuccessor(_ delay: Duration) -> Duration {
         guard lackedCPU, let lastReading else { return .zero }

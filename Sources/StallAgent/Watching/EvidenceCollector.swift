@@ -79,7 +79,7 @@ struct EvidenceCollector: ~Copyable {
         record.lastPoll = MonotonicInstant(nanoseconds: stall_monotonic_ns())
     }
 
-    /// What is open now; valid until the next call.
+    /// The work that is open now; valid until the next call.
     func copyOpenWork(thread: ThreadID?, task: UInt64) -> UnsafeRawBufferPointer {
         process.openWork.copy(thread: thread, task: task)
     }

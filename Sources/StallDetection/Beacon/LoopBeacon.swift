@@ -3,7 +3,7 @@
 package import CLinux
 package import StallModel
 
-/// What the loop is doing, as far as detection needs to know. The raw values are the beacon's.
+/// The loop's activity, as far as detection needs to know. The raw values are the beacon's.
 package enum LoopStatus: UInt8, Hashable, Sendable {
     /// Outside of a run: not expected to serve events.
     case idle = 0

@@ -22,7 +22,7 @@ package final class WatchedLoop: Sendable {
     }
 }
 
-/// What a sample is evidence of.
+/// The kind of incident that a sample is evidence of.
 package enum IncidentKind: UInt8, Hashable, Sendable {
     /// One callout that takes long.
     case stall = 0
@@ -30,7 +30,8 @@ package enum IncidentKind: UInt8, Hashable, Sendable {
     case saturation = 1
 }
 
-/// What StallAgent does for one loop at the watchdog's request. Called on the watchdog's thread only, while the loop's
+/// The actions of StallAgent for one loop at the watchdog's request. Called on the watchdog's thread only, while the
+/// loop's
 /// thread may hold any lock of the app, the heap's included: implementations must not allocate, free or wait.
 package protocol StallResponder: AnyObject, Sendable {
     /// Watching begins. Prepares what later calls need; only this method may allocate.
@@ -42,7 +43,7 @@ package protocol StallResponder: AnyObject, Sendable {
     var isExact: Bool { get }
     /// Whether the current busy span may consist of several pieces of work: then it is a stall only if it is confirmed.
     var isDivisible: Bool { get }
-    /// What the kernel reports about the loop's thread now.
+    /// The kernel's evidence about the loop's thread now.
     ///
     /// - Parameter isSuspect: The loop may be stalled: read everything. Otherwise the thread's counters suffice.
     func evidence(isSuspect: Bool) -> ThreadEvidence

@@ -9,7 +9,7 @@
 
 internal import StallModel
 
-/// What the kernel reports about a thread at one poll. Nil where it could not be read; wall time is used then.
+/// The kernel's evidence about a thread at one poll. Nil where it could not be read; wall time is used then.
 package struct ThreadEvidence: Equatable, Sendable {
     /// CPU time of the thread since its start.
     package var cpuTime: Duration?
@@ -101,7 +101,7 @@ struct StallClock: Equatable, Sendable {
     /// The thread's CPU time since `began`, as far as known.
     var cpuTime: Duration { settled.cpuTime + pending.cpuTime }
 
-    /// - Parameter prior: What is known from before `began`. It bounds the CPU time of the first interval, of which the
+    /// - Parameter prior: The evidence from before `began`. It bounds the CPU time of the first interval, of which the
     ///   CPU time of other callouts is no part.
     init(began: MonotonicInstant, _ prior: PriorEvidence) {
         self.began = began
@@ -150,8 +150,8 @@ struct StallClock: Equatable, Sendable {
         lastEvidence?.throttleCount = throttles
     }
 
-    /// Narrows down how much of the first interval lies before the stall. What is counted after the first poll of a
-    /// stall belongs to the stall.
+    /// Narrows down how much of the first interval lies before the stall. Time that is counted after the first poll of
+    /// a stall belongs to the stall.
     private mutating func narrowElsewhere(_ interval: Duration, _ evidence: ThreadEvidence) {
         if let total = evidence.cpuTime, let before = lastEvidence?.cpuTime {
             usedElsewhere = min(usedElsewhere, max(.zero, total - before))

@@ -5,7 +5,7 @@
 
 package import StallModel
 
-/// What is known of one incident. Reported repeatedly until the incident has ended.
+/// The facts of one incident. Reported repeatedly until the incident has ended.
 package struct StallIncident: Equatable, Sendable {
     /// When the loop last made progress; with the loop it identifies the incident.
     package var began: MonotonicInstant
@@ -17,7 +17,7 @@ package struct StallIncident: Equatable, Sendable {
     package var detectionDelay: Duration
     package var verdict: StallVerdict
     package var hasEnded: Bool
-    /// What ended it; nil while it lasts.
+    /// The event that ended it; nil while it lasts.
     package var ending: StallEnding?
 
     package init(
@@ -35,7 +35,7 @@ package struct StallIncident: Equatable, Sendable {
     }
 }
 
-/// What to do after a poll, in this order.
+/// The actions after a poll, in this order.
 struct StallStep: Equatable, Sendable {
     /// Sample the thread now.
     var takesSample = false
@@ -102,7 +102,7 @@ struct StallDetector: Sendable {
     ///
     /// - Parameters:
     ///   - reading: The beacon's content.
-    ///   - evidence: What the kernel reports about the thread, read after the beacon.
+    ///   - evidence: The kernel's evidence about the thread, read after the beacon.
     ///   - now: The time of the poll.
     ///   - suspendedIntervals: When the process was suspended, as tracked by the watchdog.
     ///   - end: When the loop left the suspected word, if it noted that.

@@ -3,7 +3,7 @@
 
 internal import StallModel
 
-/// What is known of a thread from before a span.
+/// The evidence about a thread from before a span.
 struct PriorEvidence: Equatable, Sendable {
     /// The latest evidence. It may be a little later than the beginning of the span.
     var evidence: ThreadEvidence?
@@ -32,7 +32,7 @@ struct UnobservedStart: Equatable, Sendable {
         let offCPU = delayed + blocked
         var estimate = max(.zero, length - cpuTime)
         if elapsed > .zero { estimate = max(estimate, length * (offCPU / elapsed)) }
-        // What has not been blocked so far was not blocked at its beginning either.
+        // A thread that has not been blocked so far was not blocked at its beginning either.
         if offCPU > .zero { estimate = estimate * (delayed / offCPU) }
         return max(leastDelay, min(estimate, mostDelay))
     }

@@ -289,7 +289,7 @@ struct WatchdogThread: ~Copyable {
         if !step.dropsSuspicion, let incident = step.incident { responder.stallChanged(incident) }
     }
 
-    /// What the kernel reports about a loop's thread, with the time of the reading: one instant, as far as possible.
+    /// The kernel's evidence about a loop's thread, with the time of the reading: one instant, as far as possible.
     ///
     /// If the watchdog loses its CPU between two readings, a wait for the CPU that begins meanwhile would count as
     /// work. If that happens repeatedly, only the CPU time is used until the next poll.

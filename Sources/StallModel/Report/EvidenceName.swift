@@ -1,7 +1,7 @@
 // The names of the facts that a cause rests on, and of what else is known of a stall, written once for those that find, store and show them. They are texts in
 // data, and other programs may add their own: never change one.
 
-/// What kind of fact a ``CauseEvidence`` is.
+/// The kind of fact that a ``CauseEvidence`` is.
 package enum EvidenceName: String, CaseIterable {
     case systemCall = "system call"
     case waitChannel = "wait channel"

@@ -1,6 +1,6 @@
 // Why a stall happened, and the evidence for it.
 
-/// What a stalled thread was doing. The raw values are stored; never renumber them.
+/// The activity of a stalled thread. The raw values are stored; never renumber them.
 public enum CauseClass: UInt8, CaseIterable, Hashable, Sendable {
     /// The evidence is inconclusive.
     case unknown = 0

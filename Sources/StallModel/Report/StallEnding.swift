@@ -1,4 +1,4 @@
-/// What ended a stall. The raw values are stored; never renumber them.
+/// The event that ended a stall. The raw values are stored; never renumber them.
 public enum StallEnding: UInt8, CaseIterable, Hashable, Sendable {
     /// The loop made progress again.
     case recovered = 1

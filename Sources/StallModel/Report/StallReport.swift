@@ -10,7 +10,8 @@ public enum StallState: UInt8, Hashable, Sendable {
     case hang = 2
 }
 
-/// Whose time the delay was. Only `stalled` is ranked. The raw values are stored; never renumber them.
+/// The verdict on a delay: whether it was the loop's own time. Only `stalled` is ranked. The raw values are stored;
+/// never renumber them.
 public enum StallVerdict: UInt8, Hashable, Sendable {
     /// The loop's own work took that long.
     case stalled = 0
@@ -26,7 +27,7 @@ public enum StallVerdict: UInt8, Hashable, Sendable {
     case saturated = 5
 }
 
-/// What the loop was running when it stalled. The raw values are stored; never renumber them.
+/// The loop's activity when it stalled. The raw values are stored; never renumber them.
 public enum LoopPhase: UInt8, Hashable, Sendable {
     /// No callout: the loop was between callouts, or does not publish their kind.
     case unknown = 0
@@ -115,9 +116,9 @@ public struct StallReport: Hashable, Sendable {
     public var detectionDelay: Duration
     /// Whether it still lasts, has ended, or became a hang.
     public var state: StallState
-    /// What ended it; nil while it lasts, or if unknown.
+    /// The event that ended it; nil while it lasts, or if unknown.
     public var ending: StallEnding?
-    /// Whose time it was.
+    /// Whether it was the loop's own time.
     public var verdict: StallVerdict
     /// The samples of the stalled thread, in chronological order.
     public var samples: [Sample]

@@ -1,4 +1,4 @@
-// The request's place in distributed tracing, read from the facts of a report that name it.
+// The request's position in distributed tracing, read from the facts of a report that name it.
 
 /// Ids by W3C Trace Context, in hexadecimal.
 package struct TraceContext: Equatable, Sendable {

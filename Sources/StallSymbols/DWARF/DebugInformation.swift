@@ -16,7 +16,7 @@ struct SourceContext {
 struct DebugInformation {
     var sections: DebugSections
     private let isOverBudget: () -> Bool
-    /// The budget was used up before the end: what is absent may exist.
+    /// The budget was used up before the end: absent entries may exist.
     private(set) var isCut = false
     private var lastReferenced: WholeUnit?
 

@@ -2,7 +2,7 @@
 
 package import StallModel
 
-/// What a binary or a separate debug file contains.
+/// The content of a binary or a separate debug file.
 package struct SymbolFile: Equatable, Sendable {
     package let path: String
     package let buildID: BuildID?
