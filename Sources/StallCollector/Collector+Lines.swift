@@ -111,8 +111,8 @@ extension Collector {
     func noteUnavailable(_ reason: String) {
         let now = seconds()
         let isDue = rates.withLock { rates in
-            guard now - rates.lastComplaint >= 60 else { return false }
-            rates.lastComplaint = now
+            guard now - rates.lastNotice >= 60 else { return false }
+            rates.lastNotice = now
             return true
         }
         if isDue { log("nothing can be stored: \(reason)") }

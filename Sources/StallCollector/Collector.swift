@@ -46,7 +46,7 @@ package final class Collector<Storage: PushStorage>: Sendable {
         var tokens: RateLimiter
         var failures: RateLimiter
         var lastRefresh = -1.0
-        var lastComplaint = -60.0
+        var lastNotice = -60.0
         var nextThread = 0
         var asking = 0
     }

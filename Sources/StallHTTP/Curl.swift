@@ -58,9 +58,9 @@ package struct Curl: HTTPSender, Sendable {
             transfers.append(try Transfer(request, firstFile: 4 + 3 * CInt(transfers.count)))
         }
         let config = try MemoryFile.holding(Array(Transfer.options(transfers).utf8))
-        let complaint = try MemoryFile.holding([])
+        let errorOutput = try MemoryFile.holding([])
         var files: [(file: CInt, number: CInt)] = [
-            (complaint.descriptor, 2), (config.descriptor, 3),
+            (errorOutput.descriptor, 2), (config.descriptor, 3),
         ]
         for transfer in transfers { files += transfer.files }
         let began = Self.seconds
@@ -81,7 +81,7 @@ package struct Curl: HTTPSender, Sendable {
             let limits = requests.map(\.limits)
             let silence = limits.compactMap(\.silence_s).max()
             failure = Self.failure(
-                isExit ? status >> 8 : -1, complaint.bytes(limit: 1000),
+                isExit ? status >> 8 : -1, errorOutput.bytes(limit: 1000),
                 tookAll: Self.seconds - began >= limits.map(\.answer_s).max() ?? 0,
                 silence: silence.flatMap { Self.seconds - began >= $0 ? $0 : nil },
                 limits.map(\.answerBytes).max() ?? 0)
@@ -140,10 +140,10 @@ package struct Curl: HTTPSender, Sendable {
     ///
     /// **Source:** curl(1), "EXIT CODES".
     static func failure(
-        _ code: CInt, _ complaint: [UInt8], tookAll: Bool = false, silence: Int? = nil,
+        _ code: CInt, _ errorOutput: [UInt8], tookAll: Bool = false, silence: Int? = nil,
         _ byteLimit: Int = 0
     ) -> HTTPReply {
-        let lines = String(decoding: complaint, as: UTF8.self).split(whereSeparator: \.isNewline)
+        let lines = String(decoding: errorOutput, as: UTF8.self).split(whereSeparator: \.isNewline)
         let line = lines.first { $0.hasPrefix("curl: ") } ?? lines.first
         let reason = line.map(String.init) ?? "curl ended with status \(code)"
         if code == 63 { return tooLong(byteLimit) }

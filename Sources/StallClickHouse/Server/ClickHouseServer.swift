@@ -129,8 +129,8 @@ package struct ClickHouseServer {
     private func expectNothing(_ answer: [UInt8]) throws(ClickHouseError) {
         guard answer.contains(where: { $0 != UInt8(ascii: "\n") }) else { return }
         let text = String(decoding: answer.prefix(2000), as: UTF8.self)
-        throw ServerComplaint(text, store: name)?.error
-            ?? .badAnswer(store: name, detail: "expected none, found \(ServerComplaint.line(text))")
+        throw ServerException(text, store: name)?.error
+            ?? .badAnswer(store: name, detail: "expected none, found \(ServerException.line(text))")
     }
 
     /// Sends writes to servers of the same cluster.
@@ -208,7 +208,7 @@ package struct ClickHouseServer {
         case .answer(let answer):
             let text = String(decoding: answer.body.prefix(2000), as: UTF8.self)
             guard answer.status == 200 else {
-                if let complaint = ServerComplaint(text, store: name) { throw complaint.error }
+                if let exception = ServerException(text, store: name) { throw exception.error }
                 let detail = Self.detail("HTTP status \(answer.status)", text)
                 // A proxy answers so while it has no server.
                 throw [429, 502, 503, 504].contains(answer.status)
@@ -227,7 +227,7 @@ package struct ClickHouseServer {
     }
 
     private static func detail(_ fact: String, _ text: String) -> String {
-        let line = ServerComplaint.line(text)
+        let line = ServerException.line(text)
         return line.isEmpty ? fact : "\(fact): \(line)"
     }
 

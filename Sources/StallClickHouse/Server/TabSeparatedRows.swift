@@ -52,9 +52,9 @@ package struct TabSeparatedRows {
         let isOther = next - start > 1 && bytes[next - 2] == 13
         if !isWhole || columns.count != columnCount || isOther
             || columnCount == 1 && bytes[start] == UInt8(ascii: "C"),
-            let complaint = complaint(from: start)
+            let exception = exception(from: start)
         {
-            throw complaint.error
+            throw exception.error
         }
         guard isWhole, columns.count == columnCount, !isOther else {
             throw .badAnswer(
@@ -65,9 +65,9 @@ package struct TabSeparatedRows {
         return true
     }
 
-    private func complaint(from begin: Int) -> ServerComplaint? {
+    private func exception(from begin: Int) -> ServerException? {
         let text = bytes[begin...].prefix(2000)
-        return ServerComplaint(in: String(decoding: text, as: UTF8.self), store: store)
+        return ServerException(in: String(decoding: text, as: UTF8.self), store: store)
     }
 
     package func isNull(at column: Int) -> Bool {

@@ -6,7 +6,7 @@ internal import Glibc
 struct StopSignal {
     private var signals = sigset_t()
 
-    /// Blocks both signals from now on; ``hasCome`` polls for them.
+    /// Blocks both signals from now on; ``isRequested`` polls for them.
     init() {
         sigemptyset(&signals)
         sigaddset(&signals, SIGTERM)
@@ -14,7 +14,7 @@ struct StopSignal {
         sigprocmask(SIG_BLOCK, &signals, nil)
     }
 
-    var hasCome: Bool {
+    var isRequested: Bool {
         var pending = sigset_t()
         sigpending(&pending)
         return sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1
@@ -22,7 +22,7 @@ struct StopSignal {
 
     /// Waits for input or end of file; false if the job is to stop.
     func waits(forInput descriptor: CInt) -> Bool {
-        while !hasCome {
+        while !isRequested {
             var input = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
             // The timeout is short because the blocked signals do not interrupt it.
             if poll(&input, 1, 100) != 0 { return true }
@@ -34,14 +34,14 @@ struct StopSignal {
     func sleep(seconds: Int) { sleep(seconds: Double(seconds)) }
 
     func sleep(seconds: Double) {
-        guard !hasCome else { return }
+        guard !isRequested else { return }
         var signals = signals
         // A timespec of centuries is as good as one of more.
         let seconds = min(seconds, 1e10)
         let whole = seconds.rounded(.down)
         var time = timespec(tv_sec: Int(whole), tv_nsec: Int((seconds - whole) * 1e9))
         let signal = sigtimedwait(&signals, nil, &time)
-        // sigtimedwait consumed it: raise it again for `hasCome`.
+        // sigtimedwait consumed it: raise it again for `isRequested`.
         if signal > 0 { raise(signal) }
     }
 }

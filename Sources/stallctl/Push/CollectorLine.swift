@@ -53,7 +53,7 @@ struct PushPatience {
     /// Why the last attempt failed, after which there was no time for another one.
     private(set) var failure: String?
     /// The last thing that was said of an attempt that failed.
-    private var complaint = ""
+    private var lastReason = ""
 
     init(_ stop: StopSignal, seconds: Double?) { (self.stop, self.seconds) = (stop, seconds) }
 
@@ -74,7 +74,7 @@ struct PushPatience {
         }
         let began = ContinuousClock.now
         let stop = stop
-        let reply = curl.send(request) { stop.hasCome }
+        let reply = curl.send(request) { stop.isRequested }
         if case .answer = reply { return reply }
         if let left = seconds {
             seconds = max(0, left - (ContinuousClock.now - began) / .seconds(1))
@@ -94,12 +94,12 @@ struct PushPatience {
             }
             seconds = left - time
         }
-        if reason != complaint {
-            complaint = reason
+        if reason != lastReason {
+            lastReason = reason
             say("stallctl: \(url): \(reason); trying again".printable)
         }
         stop.sleep(seconds: time)
-        return !stop.hasCome
+        return !stop.isRequested
     }
 }
 
@@ -109,7 +109,7 @@ struct CollectorLine: PushLine {
     let curl = Curl()
     var patience: PushPatience
 
-    var isCancelled: Bool { patience.stop.hasCome }
+    var isCancelled: Bool { patience.stop.isRequested }
 
     mutating func position(of store: UniqueID) -> HTTPReply {
         do throws(PushProblem) {

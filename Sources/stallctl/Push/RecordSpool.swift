@@ -109,7 +109,7 @@ struct RecordPush {
         let document = try StallRecords.document(records, observed: .now())
         let body = try Gzip.compress([document])
         while true {
-            if patience.stop.hasCome {
+            if patience.stop.isRequested {
                 result.isCancelled = true
                 return .end
             }
@@ -143,7 +143,7 @@ struct RecordPush {
                 let reason = words + backoff.words(asked: seconds)
                 let time = backoff.next(asked: seconds, using: &random)
                 guard patience.wait(time, target.url, reason) else {
-                    result.isCancelled = patience.stop.hasCome
+                    result.isCancelled = patience.stop.isRequested
                     if !result.isCancelled { result.failure = reason }
                     return .end
                 }

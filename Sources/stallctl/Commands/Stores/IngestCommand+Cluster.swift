@@ -23,7 +23,7 @@ extension IngestCommand {
     /// Imports what is there now.
     ///
     /// - Returns: Whether anything could not be imported.
-    func lookAtCluster(_ address: ClickHouseAddress, _ stop: StopSignal) throws -> Bool {
+    func runOnceOnCluster(_ address: ClickHouseAddress, _ stop: StopSignal) throws -> Bool {
         let cluster = try ClickHouseCluster(ClickHouseServer(address))
         try cluster.migrate()
         let progress = ProgressLine()
@@ -39,7 +39,7 @@ extension IngestCommand {
                         stop.waits(forInput: descriptor)
                     }
                 },
-                isCancelled: { stop.hasCome }
+                isCancelled: { stop.isRequested }
             ) { progress.show($0) }
             if result.hasChanges { try UnfinishedNames.complete(path: path, grouper: grouper) }
             return result

@@ -103,20 +103,20 @@ struct IngestCommand: ParsableCommand {
             ClickHouseAddress.isAddress(path) ? try ClickHouseAddress(path) : nil
         if address != nil { try expectClusterOptions() }
         var hasFailed = false
-        var hasLooked = false
-        var complaint = ""
+        var hasRun = false
+        var lastError = ""
         repeat {
             do {
                 hasFailed =
-                    try address.map { try lookAtCluster($0, stop) } ?? look(path, stop)
-                (hasLooked, complaint) = (true, "")
-            } catch  where watch && hasLooked && !(error is OutputError) {
+                    try address.map { try runOnceOnCluster($0, stop) } ?? runOnce(path, stop)
+                (hasRun, lastError) = (true, "")
+            } catch  where watch && hasRun && !(error is OutputError) {
                 // In --watch mode, a full disk or a long job of another process is not fatal.
-                if complaint != "\(error)" { say("stallctl: \(error)".printable) }
-                complaint = "\(error)"
+                if lastError != "\(error)" { say("stallctl: \(error)".printable) }
+                lastError = "\(error)"
             }
             if watch { stop.sleep(seconds: every) }
-        } while watch && !stop.hasCome
+        } while watch && !stop.isRequested
         // In --watch mode each failure was reported when it happened.
         if hasFailed && !watch { throw ExitCode.failure }
     }
@@ -124,8 +124,8 @@ struct IngestCommand: ParsableCommand {
     /// Imports what is there now.
     ///
     /// - Returns: Whether anything could not be imported.
-    private func look(_ path: String, _ stop: StopSignal) throws -> Bool {
-        let lock = try JobLock(store: path, waitSeconds: wait) { stop.hasCome }
+    private func runOnce(_ path: String, _ stop: StopSignal) throws -> Bool {
+        let lock = try JobLock(store: path, waitSeconds: wait) { stop.isRequested }
         defer { withExtendedLifetime(lock) {} }
         var job = IngestJob(store: path, paths: paths)
         job.allowsUnmatched = allowUnmatched
@@ -142,7 +142,7 @@ struct IngestCommand: ParsableCommand {
                     stop.waits(forInput: descriptor)
                 }
             },
-            isCancelled: { stop.hasCome }
+            isCancelled: { stop.isRequested }
         ) { progress.show($0) }
         progress.clear()
         try quarantine.update(result.summary.files)

@@ -115,7 +115,7 @@ struct Push: ParsableCommand {
             url: url, tokenFile: tokenFile, authorityFile: caFile)
         if otlp == nil { while target.url.hasSuffix("/") { target.url.removeLast() } }
         do throws(PushProblem) { _ = try target.token() } catch { throw error }
-        var (complaints, told) = (Set<String>(), Set<UniqueID>())
+        var (reported, told) = (Set<String>(), Set<UniqueID>())
         var hasFailed = false
         // One time for all stores: a collector that does not answer for one does not for the next.
         var patience = PushPatience(stop, seconds: watch ? nil : Double(wait))
@@ -124,7 +124,7 @@ struct Push: ParsableCommand {
             var stores = found.skipped.map {
                 PushedStore(path: $0.path ?? "", error: $0.description)
             }
-            for path in found.stores where !stop.hasCome {
+            for path in found.stores where !stop.isRequested {
                 if let failure = patience.failure {
                     let error = "\(path): not sent: \(target.url) \(failure)"
                     stores.append(PushedStore(path: path, error: error))
@@ -133,14 +133,14 @@ struct Push: ParsableCommand {
                 }
             }
             let lines = PushView.errorLines(of: stores, to: target.url)
-            // In --watch mode each complaint is made once, until it is over.
-            for line in lines where !complaints.contains(line) { say("stallctl: " + line) }
-            complaints = watch ? Set(lines) : []
+            // In --watch mode each error is reported once, until it is over.
+            for line in lines where !reported.contains(line) { say("stallctl: " + line) }
+            reported = watch ? Set(lines) : []
             hasFailed = !lines.isEmpty
             let hasSent = stores.contains { $0.results.contains { $0.lineCount > 0 } }
             if !watch || hasSent { try tell(stores, target.url) }
             if watch { stop.sleep(seconds: every) }
-        } while watch && !stop.hasCome
+        } while watch && !stop.isRequested
         if hasFailed && !watch { throw ExitCode.failure }
     }
 
@@ -153,7 +153,7 @@ struct Push: ParsableCommand {
         do {
             let reports = try UnfinishedNames.open(path: path)
             for source in try reports.changeSources() {
-                if patience.stop.hasCome { break }
+                if patience.stop.isRequested { break }
                 if otlp != nil {
                     var push = RecordPush(
                         target: target, positionPath: position ?? path + "-otlp",

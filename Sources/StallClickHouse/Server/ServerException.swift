@@ -2,7 +2,7 @@
 // version 20 `Code: 60. DB::Exception: ... (UNKNOWN_TABLE) (version ...)`.
 
 /// A server's own error, in its words.
-struct ServerComplaint {
+struct ServerException {
     private let store: String
     private let code: Int
     private let text: String
