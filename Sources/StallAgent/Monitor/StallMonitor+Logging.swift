@@ -17,11 +17,17 @@ extension StallMonitor {
     /// - Parameters:
     ///   - level: The log level of the lines.
     ///   - state: `.ended` for one line per stall, `.open` for one while it lasts.
-    public func logsStalls(level: Logger.Level = .warning, at state: StallState = .ended) {
+    public func logStalls(level: Logger.Level = .warning, at state: StallState = .ended) {
         let logger = configuration.logger
         onStall(at: state) { report in
             logger.log(level: level, "stall", metadata: report.logMetadata)
         }
+    }
+
+    /// The earlier name of ``logStalls(level:at:)``.
+    @available(*, deprecated, renamed: "logStalls(level:at:)")
+    public func logsStalls(level: Logger.Level = .warning, at state: StallState = .ended) {
+        logStalls(level: level, at: state)
     }
 }
 
