@@ -96,7 +96,7 @@ package struct Curl: HTTPSender, Sendable {
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
         posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
-        // First away from the numbers that they are to have.
+        // First moves the files off the numbers that they are to get.
         for (file, number) in files {
             posix_spawn_file_actions_adddup2(&actions, file, number + 900)
         }

@@ -2,7 +2,7 @@
 
 package import StallModel
 
-/// Which reports a query covers. Empty lists and nils do not restrict.
+/// The reports that a query covers. Empty lists and nils do not restrict.
 package struct ReportFilter: Hashable, Sendable {
     package var apps: [String] = []
     package var versions: [String] = []

@@ -20,7 +20,7 @@ package struct ReportGroup: Hashable, Sendable {
     /// frames as its beginning.
     package var isCut: Bool
 
-    /// Which of two that lost as much time names what they have in common: the same one in whatever order they came.
+    /// Whether it comes first of two that lost as much time: the same one in whatever order they came.
     package func precedes(_ other: ReportGroup) -> Bool {
         (title, family, signature) < (other.title, other.family, other.signature)
     }

@@ -88,7 +88,7 @@ package struct AggregateQuestion: Hashable, Sendable {
     package var withExamples: Bool
     /// Otherwise quantiles and sums of squares may be zero: durations are most of what a store reads.
     package var withDurations: Bool
-    /// Which groups are listed; nil for all. The others are only counted.
+    /// The groups that are listed; nil for all. The others are only counted.
     package var largest: LargestGroups?
 
     package init(

@@ -52,7 +52,7 @@ package struct DailyTotals: Hashable, Sendable {
 }
 
 extension [UnixTime] {
-    /// Which of the parts between these bounds, which are in order, contains the instant; nil outside of all.
+    /// The index of the part between these ordered bounds that contains the instant; nil outside of all.
     package func part(of time: UnixTime) -> Int? {
         guard let first, let last, time >= first, time < last else { return nil }
         var (low, high) = (0, count - 1)

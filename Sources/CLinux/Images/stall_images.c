@@ -116,7 +116,7 @@ static int list_image(struct dl_phdr_info *info, size_t size, void *context) {
     return 0;
 }
 
-// Whether the place of an image is taken: by itself, or by another one.
+// Whether the range of an image is in use: by itself, or by another one.
 static bool is_taken(const stall_image_list *list, const image_entry *image) {
     for (size_t i = 0; i < list->count; i++) {
         const image_entry *other = &list->images[i];

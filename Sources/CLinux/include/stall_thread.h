@@ -9,7 +9,7 @@
 /// excludes thread-local variables, for which room is added. `thread` receives the pthread_t. `name` is truncated to 15
 /// bytes. Returns 0 or the errno of pthread_create.
 ///
-/// Of its creator's scheduling it inherits nothing that the kernel lets go: it has the ordinary class, and the CPUs and
+/// Of its creator's scheduling it inherits as little as the kernel allows: it has the ordinary class, and the CPUs and
 /// the nice value that the process was started with.
 int stall_thread_start(
     unsigned long *_Nonnull thread, const char *_Nonnull name, size_t stack_bytes,

@@ -71,7 +71,7 @@ async_hint stall_walk_async_hint(const walk *walk) {
     return hint;
 }
 
-// Which register it is depends on the runtime's build, so it must be the only one with the start of a function.
+// The register depends on the runtime's build, so it must be the only one with the start of a function.
 void stall_walk_find_switching_function(walk *walk) {
     const stall_architecture *architecture = walk->architecture;
     uint64_t found = 0;

@@ -13,7 +13,7 @@ bool stall_walk_has_passed_deadline(walk *walk) {
     return unwinder->is_overdue = now_ns >= unwinder->deadline_ns;
 }
 
-// Stack outside the copy is reached through an alternate signal stack, or past the copy's capacity. What lies behind a
+// Stack outside the copy is reached through an alternate signal stack, or past the copy's capacity. Memory behind a
 // signal frame is at rest while the handler runs; whether it still does is not known unless the copy is live.
 bool stall_walk_read_far_word(walk *walk, uint64_t address, uint64_t *value) {
     if (!walk->copy->is_live) {

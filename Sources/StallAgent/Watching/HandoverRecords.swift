@@ -69,7 +69,7 @@ struct OwnerRecord {
     var stack: StackCopy.Header?
 }
 
-/// Which thread may hold what. The owner's record precedes it.
+/// A thread that waits, and a lock that it may wait for. The owner's record precedes it.
 struct SuspectRecord {
     var waiter: ThreadID
     var address: UInt64

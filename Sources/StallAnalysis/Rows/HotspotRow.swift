@@ -22,7 +22,7 @@ package struct HotspotRow: Encodable {
     package var frames: [String]
     /// No app function was on the stacks; `frames` are the system's.
     package var withoutAppFrame: Bool
-    /// What it waited for, by its frames: `lock`, `sleep`, ...; null if mostly running.
+    /// The kind of its wait, by its frames: `lock`, `sleep`, ...; null if mostly running.
     @Nullable package var wait: String?
     package var apps: [String]
     package var versions: [String]

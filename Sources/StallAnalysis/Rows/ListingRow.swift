@@ -10,7 +10,7 @@ package struct ListingRow: Encodable {
     package var start: String
     package var durationMs: Double
     package var state: String
-    /// What ended it; null while it is open, and if unknown.
+    /// The event that ended it; null while it is open, and if unknown.
     @Nullable package var ending: String?
     package var verdict: String
     package var app: String

@@ -21,7 +21,8 @@ package struct ReportRow: Encodable {
     package var thresholdMs: Double
     package var detectionDelayMs: Double
     package var state: String
-    /// What ended it: `recovered`, `exit`, `exec`, `crash`, `killed` or `stop`; null while it is open, and if unknown.
+    /// The event that ended it: `recovered`, `exit`, `exec`, `crash`, `killed` or `stop`; null while it is open, and if
+    /// unknown.
     @Nullable package var ending: String?
     package var verdict: String
     /// The cause; null if none was determined.
@@ -33,7 +34,7 @@ package struct ReportRow: Encodable {
     package var frames: [String]
     /// No app function was on the stacks; `frames` are the system's.
     package var withoutAppFrame: Bool
-    /// What it waited for, by its frames: `lock`, `sleep`, ...; null if mostly running.
+    /// The kind of its wait, by its frames: `lock`, `sleep`, ...; null if mostly running.
     @Nullable package var wait: String?
     package var samples: [SampleRow]
     /// When each function was on the stack, by time; late samples do not count.

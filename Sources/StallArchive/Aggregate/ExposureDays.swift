@@ -4,7 +4,7 @@
 internal import StallModel
 internal import StallStore
 
-/// Which stretches of watched time are added up together.
+/// The key by which stretches of watched time are added up.
 struct ExposureCell: Hashable {
     /// The day that they began on, since 1970, UTC.
     var day: Int64

@@ -23,7 +23,7 @@ extension RollUpQuery {
     /// Adds up all groups with everything that is needed of the listed ones.
     private mutating func addAll(_ grouper: any ReportGrouper) throws {
         isPart = true
-        // Of one store all loops may be watched, and of another none.
+        // One store may have watched all of its loops, and another none.
         areMixed = true
         let isGrouped = try connection.isGrouped
         if isGrouped {

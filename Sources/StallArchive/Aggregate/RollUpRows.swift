@@ -3,7 +3,7 @@
 internal import StallModel
 internal import StallStore
 
-/// Which totals are rolled up: by the groups of reports, or by their hosts.
+/// The tables of rolled-up totals: by the groups of reports, or by their hosts.
 struct RollUpTable: Hashable {
     let name: String
     /// The column beside day and dimensions.

@@ -173,7 +173,7 @@ final class IngestWriter {
     /// How many of these reports, which were imported, the central store does not have: before their file is deleted,
     /// each line is compared with the stored row.
     func missingCount(_ reports: [PortableReport]) throws -> Int {
-        // Which days have reports of which source is known once it is written.
+        // The days and sources of reports are known once they are written.
         try flush()
         return try reports.count { try !singles.holds($0) }
     }
@@ -209,7 +209,7 @@ final class IngestWriter {
             let family = try families.branches(of: source.origin ?? source.store)
             try incoming.forEachReport(ofSource: source.id) { report in
                 let isHere = try families.holds(family, seq: report.seq, id: report.id)
-                // Which days have reports of which source is known once it is written.
+                // The days and sources of reports are known once they are written.
                 if !isHere, !isFlushed {
                     try flush()
                     isFlushed = true

@@ -1,4 +1,4 @@
-// Which files `ingest` was given or finds.
+// The files that `ingest` was given or finds.
 
 internal import Glibc
 internal import StallStore

@@ -6,7 +6,7 @@ package import StallStore
 
 extension ReportStore {
     /// The watched time of the loops that the filter selects, by stretches, oldest first. Its verdicts do not matter.
-    /// Of a stretch that is partly outside of the filter's time, that part of all its numbers which is inside.
+    /// The part of a stretch that is inside of the filter's time, with that part of all its numbers.
     package func exposure(_ filter: ReportFilter) throws(StoreError) -> [LoopExposure] {
         try answer { connection in
             let condition = Condition(filter, table: "exposure")

@@ -1,4 +1,4 @@
-// Which machines a central store has watched time of, and until when.
+// The machines that a central store has watched time of, and until when.
 
 internal import StallModel
 package import StallQuery

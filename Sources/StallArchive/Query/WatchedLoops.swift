@@ -1,4 +1,4 @@
-// Which loops recorded how long they were watched: of their stalls alone rates can be given.
+// The loops that recorded how long they were watched: only their stalls have rates.
 
 internal import StallModel
 internal import StallStore

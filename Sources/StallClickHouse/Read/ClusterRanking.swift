@@ -1,5 +1,5 @@
-// Which groups lost the most: decided over all groups from a few numbers of each, so that the rest is only read of those
-// that are listed. The same rules as in StallArchive/Aggregate/RollUpQuery.swift.
+// Ranks the groups that lost the most: decided over all groups from a few numbers of each, so that the rest is only
+// read of those that are listed. The same rules as in StallArchive/Aggregate/RollUpQuery.swift.
 
 internal import StallModel
 internal import StallQuery

@@ -1,6 +1,6 @@
-// Which days a question finds in roll-ups. StallClickHouse/Write/RollUpDays.swift keeps the rows.
+// The days that a question finds in roll-ups. StallClickHouse/Write/RollUpDays.swift keeps the rows.
 
-/// Which days have reports, and which of them have roll-ups.
+/// The days that have reports, and those of them that have roll-ups.
 struct KnownDays {
     /// All days with reports or roll-ups, oldest first.
     private(set) var all: [Int64] = []

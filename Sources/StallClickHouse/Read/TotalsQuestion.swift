@@ -261,7 +261,7 @@ struct TotalsQuestion {
         }
     }
 
-    /// Which of the longest reports are still there.
+    /// The longest reports that are still stored.
     private func examples(_ cells: [Cell]) throws -> Set<UniqueID> {
         let longest = cells.compactMap(\.longest)
         guard let pruned = grouping.prunedBefore?.microseconds else {

@@ -1,4 +1,4 @@
-// Which machines a cluster has watched time of, and until when.
+// The machines that a cluster has watched time of, and until when.
 
 internal import StallArchive
 internal import StallModel

@@ -1,5 +1,5 @@
-// Which days' roll-ups are those of all their reports, and how they become that. A day is marked before reports of it are
-// added, and its totals are added up again behind them, from the reports: adding twice changes nothing.
+// Marks the days whose roll-ups are those of all their reports. A day is marked before reports of it are added, and its
+// totals are added up again behind them, from the reports: adding twice changes nothing.
 
 internal import StallArchive
 package import StallModel

@@ -3,7 +3,7 @@
 package import StallModel
 package import StallQuery
 
-/// Which lines of which store a push has.
+/// The lines that a push has, and their store.
 package struct PushRange: Sendable, Hashable {
     package var store: UniqueID
     /// The revisions of the store that the lines cover.

@@ -1,5 +1,5 @@
-// Which kind of row a line of JSON is. A program that sends may be newer than the one that takes: kinds and versions
-// that are not known here are counted, not refused.
+// The kind of row that a line of JSON is. A sender may be newer than the program that imports: unknown kinds and
+// versions are counted, not refused.
 
 internal import StallModel
 internal import StallQuery

@@ -1,7 +1,7 @@
 // The next step after an answer. Pure: it gets the answer, and does not wait.
 //
 //     200 stored, if the answer says up to where   409 continue from there   413 half as much   422 without these lines
-//     408 425 429 5xx, or no answer: later         everything else: stop, since asking again would answer the same
+//     408 425 429 5xx, or no answer: later         everything else: stop, since the answer would be the same
 
 package import StallHTTP
 import StallModel

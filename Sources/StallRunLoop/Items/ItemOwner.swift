@@ -1,5 +1,5 @@
-// Which loop an item belongs to, and whether it is still valid: both in one atomic word, so that to claim an item
-// and to invalidate it cannot miss each other. Loops are named by number; a number is never used again.
+// The loop that an item belongs to, and whether it is still valid: both in one atomic word, so that claiming an item
+// and invalidating it cannot miss each other. Loops are named by number; a number is never used again.
 
 internal import Synchronization
 

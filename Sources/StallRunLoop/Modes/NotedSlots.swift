@@ -1,4 +1,4 @@
-// Which sources of a mode may be signalled, so that a pass looks at these and not at all.
+// The sources of a mode that may be signalled, so that a pass checks these and not all.
 
 /// A source whose turn has come, with the position of its signal.
 struct SignalledSource {

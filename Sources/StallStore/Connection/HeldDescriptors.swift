@@ -1,4 +1,5 @@
-// The numbers under which SQLite has a store's files open. It has no question for them, and an app may close them: a
+// The numbers under which SQLite has a store's files open. It has no function that returns them, and an app may close
+// them: a
 // daemon closes descriptors that it did not open, and opens its own files under the same numbers. SQLite would write
 // its pages into those.
 

@@ -4,7 +4,7 @@
 internal import Glibc
 internal import StallModel
 
-/// Looks at a store's file and those that SQLite puts beside it.
+/// Checks a store's file and those that SQLite puts beside it.
 package enum SourceGuard {
     /// The suffixes of files that SQLite opens beside a store.
     package static let companions = ["-wal", "-shm", "-journal"]

@@ -35,7 +35,7 @@ package final class Statement {
         guard code == SQLITE_OK else { throw connection.error(code) }
     }
 
-    /// Starts over with values of which only the running program knows how many there are.
+    /// Starts over with values whose number is known only at run time.
     package func bind(all values: [any SQLValue]) throws(StoreError) {
         sqlite3_reset(handle)
         for (index, value) in values.enumerated() {

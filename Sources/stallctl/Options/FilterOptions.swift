@@ -1,4 +1,4 @@
-// Which reports to include; shared by every command that reads reports.
+// The reports to include; shared by every command that reads reports.
 
 internal import ArgumentParser
 internal import Foundation

@@ -1,4 +1,4 @@
-// Which rules to group by; shared by every command that groups.
+// The rules to group by; shared by every command that groups.
 
 internal import ArgumentParser
 internal import Foundation

@@ -28,7 +28,7 @@ struct SeveralStoresOptions: ParsableArguments {
     /// Whether they exist or not; at least one.
     var paths: [String] { stores.isEmpty ? [first.path] : stores }
 
-    /// Which of several stores has a report; nil for one store, and if none has it any more.
+    /// The store of several that has a report; nil for one store, and if none has it any more.
     func path(ofReport idPrefix: String?) throws -> String? {
         guard stores.count > 1, let idPrefix else { return nil }
         return try stores.first { path in

@@ -1,4 +1,4 @@
-// Which store a command uses.
+// The store of a command.
 
 internal import ArgumentParser
 internal import Foundation

@@ -79,7 +79,7 @@ struct PushPatience {
         if let left = seconds {
             seconds = max(0, left - (ContinuousClock.now - began) / .seconds(1))
         }
-        // Which of the two limits comes first depends on the machine's load.
+        // The machine's load decides which of the two limits comes first.
         if case .timedOut = reply, isQuestion, let limit {
             return .failed(reason: "no answer within \(limit) s")
         }

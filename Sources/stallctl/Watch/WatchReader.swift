@@ -7,7 +7,7 @@ internal import StallClickHouse
 internal import StallModel
 internal import StallQuery
 
-/// Which file a path leads to.
+/// The identity of the file that a path leads to.
 struct FileIdentity: Equatable {
     var device: UInt64
     var inode: UInt64

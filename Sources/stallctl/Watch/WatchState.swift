@@ -5,7 +5,7 @@ internal import StallAnalysis
 internal import StallModel
 internal import StallQuery
 
-/// Which rows are shown.
+/// The page whose rows are shown.
 enum WatchPage: Equatable {
     /// The ranking.
     case groups

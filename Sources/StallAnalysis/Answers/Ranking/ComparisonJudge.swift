@@ -41,8 +41,8 @@ struct ComparisonJudge {
     /// The share of placements that counts as rare on one side. With 2.5 % on either side, the worst of many cases would
     /// hold the truth in less than 95 of 100.
     static let tail = 0.018
-    /// The number of groups that are judged, those in which the most time was lost. Which these are does not depend on where the
-    /// placements put it, so that choosing them is no choice of extremes.
+    /// The number of groups that are judged, those in which the most time was lost. The choice does not depend on where
+    /// the placements put it, so that it is no choice of extremes.
     static let groupLimit = 200
     /// Why others are not.
     static let leftOut = "not among the \(groupLimit) groups that lost most"
@@ -174,7 +174,7 @@ struct ComparisonJudge {
 
     private enum Difference { case less, neither, more }
 
-    /// Which groups differ from a ratio so that chance does not explain it as one of all groups.
+    /// The groups that differ from a ratio so that chance does not explain it as one of all groups.
     ///
     /// **Source:** Westfall and Young 1993, the step-down maxT procedure: each group is compared with the largest
     /// statistic, in each placement, of those groups that differ no more than it does.

@@ -80,7 +80,7 @@ extension RankingQuestion {
         ranking.runs = .known(try comparedRuns(seen))
     }
 
-    /// Which of the ranking's groups the stalls of stored groups count in.
+    /// The ranking's groups that the stalls of stored groups count in.
     private func storedGroups(_ places: [Int64: Int], rest: Int) throws -> StoredGroups {
         switch key {
         case .signature, .family, .function: break

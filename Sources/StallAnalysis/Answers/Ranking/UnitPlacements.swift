@@ -32,7 +32,7 @@ struct UnitPlacements {
 
     private(set) var kind: Kind
     private(set) var units: [ComparedUnit] = []
-    /// Which unit each process run of a side is a part of.
+    /// The unit that each process run of a side is a part of.
     private var numbers: [SideRun: Int] = [:]
     /// Units that may change places, by their numbers: those of a host that is on both sides; all that are on one side.
     private(set) var strata: [[Int]] = []

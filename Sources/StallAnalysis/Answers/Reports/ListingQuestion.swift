@@ -1,4 +1,4 @@
-// Which reports a listing shows, and in what order. The store returns the newest reports of a filter directly; those of
+// The reports of a listing, and their order. The store returns the newest reports of a filter directly; those of
 // a group under a key are read from the days that the group's stalls began on (ListingQuestion+Group.swift); other queries
 // read every report that the filter selects and whose stored group may be meant.
 

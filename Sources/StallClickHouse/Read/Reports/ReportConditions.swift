@@ -4,7 +4,8 @@ internal import StallArchive
 internal import StallModel
 internal import StallQuery
 
-/// Which rows of a table a filter selects. Tables name their columns alike: `app`, `version`, `loop_name`, `verdict`, `cause`.
+/// The conditions of a filter on a table's rows. Tables name their columns alike: `app`, `version`, `loop_name`,
+/// `verdict`, `cause`.
 struct ReportConditions {
     /// Of columns that are in a report's key. They are equal in all its revisions, so that they may be looked at before
     /// `final` takes the latest one.

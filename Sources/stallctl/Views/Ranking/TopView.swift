@@ -10,7 +10,7 @@ struct TopView {
     var frameCount: Int
     /// The values of --store, repeated in the suggested commands.
     var storeOptions: [String] = []
-    /// Which of several stores has the example that is suggested.
+    /// The store of several that has the suggested example.
     var exampleStore: String?
     /// The lock holder of each group's example report.
     var holders: [UniqueID: NamedLockHolder] = [:]
