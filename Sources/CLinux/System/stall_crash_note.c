@@ -2,15 +2,18 @@
 #include "stall_crash_note.h"
 
 #include <errno.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "crash_suspension.h"
 #include "process_ending.h"
 #include "stall_clock.h"
+#include "stall_handler.h"
 #include "stall_memory.h"
 #include "stall_pin.h"
 #include "stall_process_record.h"
@@ -91,13 +94,13 @@ static bool take_note(uint64_t own, int number, const struct sigaction *handler,
     return true;
 }
 
-static void note_crash(int number, siginfo_t *info, void *context);
+void stall_fatal_entry(int number, siginfo_t *info, void *context);
 
 static void drop_note(uint64_t held) {
     const bool suspends = GET(suspends);
     if (!__atomic_compare_exchange_n(&crash.owner, &held, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
     stall_process_note_ending(STALL_PROCESS_LIVES);
-    if (suspends) stall_set_suspendable(false, note_crash);
+    if (suspends) stall_set_suspendable(false, stall_fatal_entry);
 }
 
 typedef enum { IN_HANDLER, LEFT_HANDLER, UNKNOWN } whereabouts;
@@ -163,22 +166,34 @@ bool stall_crash_note_covers(uint64_t progress_ns) {
 
 // MARK: The handler
 
-// Everything that the handler calls is a direct system call, or hidden in this image: see stall_system_call.h. The
-// kernel's own form of an action is smaller than libc's.
-typedef struct {
-    void (*handler)(int);
-    unsigned long flags;
-    void *restorer;
-    uint64_t mask;
-} kernel_action;
-
-static long read_action(int number, kernel_action *action) {
-    return stall_system_call(
-        SYS_rt_sigaction, (uint64_t)number, 0, (uintptr_t)action, sizeof action->mask, 0, 0);
+static bool is_handled(const struct sigaction *action) {
+    return action->sa_flags & SA_SIGINFO || (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
 }
 
+// Everything that the handler calls is a direct system call, or hidden in this image: see stall_system_call.h.
+__attribute__((visibility("hidden"))) void stall_fatal_entry(int number, siginfo_t *info, void *context);
+__asm__(".pushsection .text\n"
+        ".balign 16\n"
+        ".hidden stall_fatal_entry\n"
+        ".globl stall_fatal_entry\n"
+        ".type stall_fatal_entry, %function\n"
+        "stall_fatal_entry:\n"
+        ".cfi_startproc\n"
+#if defined(__x86_64__)
+        "endbr64\n"
+        "movq %rsp, %rcx\n"
+        "jmp note_crash\n"
+#else
+        "hint #34\n"  // bti c
+        "mov x3, sp\n"
+        "b note_crash\n"
+#endif
+        ".cfi_endproc\n"
+        ".size stall_fatal_entry, . - stall_fatal_entry\n"
+        ".popsection\n");
+
 static void set_default(int number) {
-    const kernel_action action = {.handler = SIG_DFL};
+    const stall_kernel_action action = {.handler = 0};
     stall_system_call(SYS_rt_sigaction, (uint64_t)number, (uintptr_t)&action, 0, sizeof action.mask, 0, 0);
 }
 
@@ -189,42 +204,60 @@ static bool happens_again(int number, const siginfo_t *info) {
     return number != SIGBUS || info->si_code != BUS_MCEERR_AO;
 }
 
-// AddressSanitizer would move the mark from the stack to the heap.
-__attribute__((no_sanitize("address"))) static void note_crash(int number, siginfo_t *info, void *context) {
+// The signal is blocked until this handler returns.
+static void raise_again(int number, siginfo_t *info) {
+    const uint64_t own = own_name(), process = own >> 32, thread = (uint32_t)own, signal = (uint64_t)number;
+    if (stall_system_call(SYS_rt_tgsigqueueinfo, process, thread, signal, (uintptr_t)info, 0, 0) != 0)
+        stall_system_call(SYS_tgkill, process, thread, signal, 0, 0, 0);
+    // The kernel ignores a signal that the first process of a container sends to itself.
+    if (process == 1) stall_system_call(SYS_exit_group, 128 + signal, 0, 0, 0, 0, 0);
+}
+
+static void call_before(int number, siginfo_t *info, void *context, const struct sigaction *before) {
+    if (!(before->sa_flags & SA_SIGINFO)) return before->sa_handler(number);
+    const bool suspends = stall_suspends_threads(before);
+    if (suspends) stall_set_suspendable(true, stall_fatal_entry);
+    before->sa_sigaction(number, info, context);
+    // A signal that was sent is over now. Otherwise the process ends, unless SIGABRT was raised: see drop_note.
+    if (suspends && info->si_code <= 0 && number != SIGABRT) stall_set_suspendable(false, stall_fatal_entry);
+}
+
+static bool is_filtered;
+
+void stall_crash_note_expect_filter(void) { __atomic_store_n(&is_filtered, true, __ATOMIC_RELAXED); }
+
+// A call that a filter traps ends the process if its thread blocks SIGSYS.
+static bool may_make_calls(const ucontext_t *frame) {
+    uint64_t blocked = 0;
+    if (frame) __builtin_memcpy(&blocked, &frame->uc_sigmask, sizeof blocked);
+    return !(blocked & STALL_SIGNAL_BIT(SIGSYS)) || !__atomic_load_n(&is_filtered, __ATOMIC_RELAXED);
+}
+
+// `stack_pointer`: at the handler's entry. AddressSanitizer would move the mark from the stack to the heap.
+__attribute__((used, no_sanitize("address"))) static void note_crash(
+    int number, siginfo_t *info, void *context, uintptr_t stack_pointer
+) {
     if (stall_answers_request(number, info, context)) return;
-    const uint64_t own = own_name();
     volatile uint64_t mark = 0;
+    ucontext_t *frame = stall_own_frame(context, stack_pointer);
     const struct sigaction *before = __atomic_load_n(&previous[number], __ATOMIC_ACQUIRE);
-    const bool is_noted = take_note(own, number, before, &mark);
-    stall_process_note_ending(STALL_PROCESS_CRASHED);
-    const bool is_default = !(before->sa_flags & SA_SIGINFO) && before->sa_handler == SIG_DFL;
+    const bool may_call = may_make_calls(frame);
+    const uint64_t own = may_call ? own_name() : 0;
+    const bool is_noted = may_call && take_note(own, number, before, &mark);
+    if (may_call) stall_process_note_ending(STALL_PROCESS_CRASHED);
+    const bool is_default = !is_handled(before);
     // As the kernel does before it calls such a handler.
     if (is_default || before->sa_flags & SA_RESETHAND) set_default(number);
-    if (before->sa_flags & SA_SIGINFO) {
-        const bool suspends = stall_suspends_threads(before);
-        if (suspends) stall_set_suspendable(true, note_crash);
-        before->sa_sigaction(number, info, context);
-        // A signal that was sent is over now. Otherwise the process ends, unless SIGABRT was raised: see drop_note.
-        if (suspends && info->si_code <= 0 && number != SIGABRT) stall_set_suspendable(false, note_crash);
-    } else if (!is_default) {
-        before->sa_handler(number);
-    } else if (!happens_again(number, info)) {
-        // Blocked until this handler returns.
-        const uint64_t process = own >> 32, thread = (uint32_t)own, signal = (uint64_t)number;
-        if (stall_system_call(SYS_rt_tgsigqueueinfo, process, thread, signal, (uintptr_t)info, 0, 0) != 0)
-            stall_system_call(SYS_tgkill, process, thread, signal, 0, 0, 0);
-        // The kernel ignores a signal that the first process of a container sends to itself.
-        if (process == 1) stall_system_call(SYS_exit_group, 128 + signal, 0, 0, 0, 0, 0);
-    }
+    if (!is_default) call_before(number, info, context, before);
+    else if (!happens_again(number, info)) raise_again(number, info);
+    if (!is_noted || is_default) return;
     // If the handler is still installed, or the instruction does not fail again, the previous handler dealt with the
     // signal, and the process lives on.
-    kernel_action now;
-    const bool is_ours = read_action(number, &now) == 0 && (void *)now.handler == (void *)note_crash;
-    if (is_noted && !is_default && (is_ours || !happens_again(number, info))) {
-        // `abort` ends the process now, and so does a signal that the handler has reset and raised.
-        if (number == SIGABRT || !is_ours) __atomic_store_n(&crash.returned_ns, stall_handler_now_ns(), __ATOMIC_RELEASE);
-        else drop_note(own);
-    }
+    const bool is_ours = stall_current_handler(number) == (void *)stall_fatal_entry;
+    if (!is_ours && happens_again(number, info)) return;
+    // `abort` ends the process now, and so does a signal that the handler has reset and raised.
+    if (number == SIGABRT || !is_ours) __atomic_store_n(&crash.returned_ns, stall_handler_now_ns(), __ATOMIC_RELEASE);
+    else drop_note(own);
 }
 
 // MARK: Installation
@@ -238,10 +271,6 @@ static bool is_ignored(const struct sigaction *action) {
     return !(action->sa_flags & SA_SIGINFO) && action->sa_handler == SIG_IGN;
 }
 
-static bool is_handled(const struct sigaction *action) {
-    return action->sa_flags & SA_SIGINFO || (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
-}
-
 // The app may set its own action at any moment. Signals are passed on to the action that the installation returns, not
 // to the one that was read before; and if it is another one, ours is set once more with its mask and flags.
 static void install(int number) {
@@ -250,7 +279,8 @@ static void install(int number) {
     if (number == SIGQUIT && !stall_suspends_threads(&before)) return;
     for (int attempt = 0; attempt < 16; attempt++) {
         struct sigaction ours = {.sa_mask = before.sa_mask};
-        ours.sa_sigaction = note_crash;
+        ours.sa_sigaction = stall_fatal_entry;
+        sigdelset(&ours.sa_mask, SIGSYS);  // see stall_handler.h
         // A handler of the app's runs on the stack that it was installed for.
         const int kept = SA_NODEFER | SA_RESTART | (is_handled(&before) ? SA_ONSTACK : 0);
         ours.sa_flags = SA_SIGINFO | (is_handled(&before) ? 0 : SA_ONSTACK) | (before.sa_flags & kept);
@@ -264,7 +294,7 @@ static void install(int number) {
             __atomic_store_n(&previous[number], place, __ATOMIC_RELEASE);
         }
         if (sigaction(number, &ours, &found) != 0) return;
-        if (found.sa_sigaction == note_crash || is_equal(&found, &before)) return;
+        if (found.sa_sigaction == stall_fatal_entry || is_equal(&found, &before)) return;
         before = found;
     }
 }
@@ -275,6 +305,7 @@ static void install_all(void) {
 }
 
 void stall_crash_note_prepare(void) {
+    if (prctl(PR_GET_SECCOMP) == SECCOMP_MODE_FILTER) stall_crash_note_expect_filter();
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, install_all);
     __atomic_store_n(&process, stall_own_process(), __ATOMIC_RELAXED);  // a forked child has the handlers, too

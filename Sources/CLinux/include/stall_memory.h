@@ -10,6 +10,10 @@
 /// handler; preserves errno.
 __attribute__((visibility("hidden"))) size_t stall_read_memory(void *_Nonnull to, uint64_t address, size_t length);
 
+/// The same of memory that no other thread unmaps meanwhile: the calling thread's own stack, in a signal handler. Opens no
+/// file: where process_vm_readv is refused, it asks the kernel about each page and then reads it directly.
+__attribute__((visibility("hidden"))) size_t stall_read_own_stack(void *_Nonnull to, uint64_t address, size_t length);
+
 static inline bool stall_read_exactly(void *_Nonnull to, uint64_t address, size_t length) {
     return stall_read_memory(to, address, length) == length;
 }

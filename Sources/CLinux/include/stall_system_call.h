@@ -35,9 +35,9 @@ static inline long stall_system_call(
 static inline int32_t stall_own_process(void) { return (int32_t)stall_system_call(SYS_getpid, 0, 0, 0, 0, 0, 0); }
 static inline int32_t stall_own_thread(void) { return (int32_t)stall_system_call(SYS_gettid, 0, 0, 0, 0, 0, 0); }
 
-/// CLOCK_MONOTONIC in nanoseconds.
+/// CLOCK_MONOTONIC in nanoseconds; 0 where a sandbox refuses the call.
 static inline uint64_t stall_handler_now_ns(void) {
-    struct timespec now;
+    struct timespec now = {0};
     stall_system_call(SYS_clock_gettime, CLOCK_MONOTONIC, (uintptr_t)&now, 0, 0, 0, 0);
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }

@@ -1,5 +1,6 @@
-// The agent's only code in a signal handler. It allocates nothing, locks nothing, prints nothing, calls no Swift, and
-// leaves errno alone. It calls no function of another image: see stall_system_call.h.
+// The handler of the signals that capture a stack. It allocates nothing, locks nothing, prints nothing, calls no Swift,
+// and leaves errno alone. It calls no function of another image: see stall_system_call.h. It reads the stack through the
+// kernel, because an app may protect a page of it.
 //
 // Two signals can carry a request. SIGURG, because its default action is to ignore it: it may stay pending in a thread
 // that executes another program, or arrive just after the app has replaced the handler. SIGPROF for threads that block
@@ -39,6 +40,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "stall_handler.h"
 #include "stall_memory.h"
 #include "stall_system_call.h"
 #include "stall_pin.h"
@@ -90,9 +92,8 @@ static uint64_t monotonic_ns(void) {
 // MARK: The handler
 
 // The interrupted stack begins at SP, whether the handler runs on this thread's stack or on its alternate one. The red
-// zone is 128 bytes below SP, copied only within SP's page. The copy includes the gaps between variables, which
-// AddressSanitizer poisons.
-__attribute__((no_sanitize("address"))) static void copy_stack(
+// zone is 128 bytes below SP, copied only within SP's page.
+static void copy_stack(
     signal_request *request, uint64_t stack_pointer, uint8_t *buffer, uint64_t capacity
 ) {
     uint64_t page = stack_pointer & ~UINT64_C(4095);
@@ -104,10 +105,7 @@ __attribute__((no_sanitize("address"))) static void copy_stack(
     }
     uint64_t length = request->stack_high - base;
     if (length > capacity) length = capacity;
-    const volatile uint64_t *from = (const volatile uint64_t *)(uintptr_t)base;
-    uint64_t *to = (uint64_t *)(void *)buffer;
-    for (uint64_t i = 0; i < length / 8; i++) to[i] = from[i];
-    request->length = length & ~UINT64_C(7);
+    request->length = stall_read_own_stack(buffer, base, length & ~UINT64_C(7));
 }
 
 // Claims a request for the handler, even if it has become a late one.
@@ -253,7 +251,9 @@ static int install(int index, stall_signal_use use) {
     struct sigaction current, replaced, newer;
     // With the signal by which libc cancels threads, which sigfillset leaves out: a handler that is cancelled half-way
     // would keep the shared buffer.
+    const uint64_t mask = ~stall_forced_signals();
     memset(&action.sa_mask, 0xff, sizeof action.sa_mask);
+    memcpy(&action.sa_mask, &mask, sizeof mask);
     if (sigaction(signals[index], NULL, &current) != 0) return errno;
     if (!may_replace(index, &current, use)) return 0;
     // A handler that is chained runs on the stack that it was installed for.
@@ -328,21 +328,24 @@ bool stall_signal_copy_is_available(void) {
     return false;
 }
 
-static bool has_signal(uint64_t set, int number) { return set >> (number - 1) & 1; }
+static bool has_signal(uint64_t set, int number) { return set & STALL_SIGNAL_BIT(number); }
 
 // Called immediately before the signal is sent: in between the app can still remove the handler, or the thread can
 // block the signal. With SIGURG that is harmless.
 //
-// A thread that has blocked the signals since it registered may wait for them in sigwait: it is sent none.
+// A thread that has blocked the signals since it registered may wait for them in sigwait: it is sent none. Neither is one
+// that blocks SIGSYS under a filter, which may end the process for the handler's calls.
 static int choose_signal(const signal_parameters *parameters, bool *is_blocked) {
+    const bool may_not_call = parameters->is_filtered && has_signal(parameters->blocked, SIGSYS);
     *is_blocked = false;
     for (int i = 0; i < SIGNAL_COUNT; i++) {
         if (signals[i] != SIGURG && !parameters->knows_blocked) continue;
         if (!can_send(i)) continue;
-        if (!has_signal(parameters->blocked, signals[i])) return signals[i];
+        if (!may_not_call && !has_signal(parameters->blocked, signals[i])) return signals[i];
         *is_blocked = true;
     }
-    return *is_blocked && parameters->thread->unblocks && can_send(0) ? SIGURG : 0;
+    const bool is_deferred = *is_blocked && parameters->thread->unblocks && has_signal(parameters->blocked, SIGURG);
+    return is_deferred && can_send(0) ? SIGURG : 0;
 }
 
 // Ignoring a signal discards its pending instances, including blocked ones. One watchdog at a time: a second would take

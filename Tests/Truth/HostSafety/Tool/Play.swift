@@ -101,7 +101,7 @@ struct Play {
     static let all =
         lifecycles + forks + hosts + identities + targets + files
         + faults + exits + signals + copies + descriptors + schedules + environments
-        + limits + pages + strangers
+        + limits + pages + strangers + handlers
 }
 
 /// The machine does not allow a play.

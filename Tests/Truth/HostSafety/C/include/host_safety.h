@@ -165,6 +165,20 @@ void host_handle_refused_calls(void);
 bool host_emulate_getpid(void);
 pid_t host_emulated_getpid(void);
 
+/// A system call that a handler of the agent's may make; NULL behind the last. host_emulate_handler_call traps it on the
+/// calling thread from now on (SECCOMP_RET_TRAP).
+const char *_Nullable host_handler_call(int index);
+bool host_emulate_handler_call(int index);
+
+/// Handles SIGSYS by refusing the call (EPERM), and SIGSEGV with all signals blocked, by siglongjmp.
+void host_handle_all_blocked(void);
+void host_recover_from_faults(int count);
+/// Blocks SIGSYS on the calling thread, or unblocks it.
+void host_block_refusals(bool is_blocked);
+
+/// Uses the CPU for `ns` below a page of the thread's own stack that nobody may read.
+bool host_spin_below_guard_page(uint64_t ns);
+
 /// Blocks SIGPROF, sends it to the process `count` times and waits for it. Returns how many times it came.
 int host_wait_for_profile_signals(int count);
 
