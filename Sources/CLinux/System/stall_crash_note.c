@@ -233,23 +233,36 @@ static bool may_make_calls(const ucontext_t *frame) {
     return !(blocked & STALL_SIGNAL_BIT(SIGSYS)) || !__atomic_load_n(&is_filtered, __ATOMIC_RELAXED);
 }
 
+// Whether the handler before is the one that calls this one: a crash reporter that was installed a second time. It has
+// reported then.
+static bool is_circle(
+    int number, const siginfo_t *info, const ucontext_t *frame, uintptr_t stack_pointer, const struct sigaction *before
+) {
+    if (stall_is_passing(frame, stack_pointer, actions)) return true;
+    return frame && !stall_is_called_by_kernel(stack_pointer, info, frame)
+        && stall_current_handler(number) == (void *)before->sa_sigaction;
+}
+
 // `stack_pointer`: at the handler's entry. AddressSanitizer would move the mark from the stack to the heap.
 __attribute__((used, no_sanitize("address"))) static void note_crash(
     int number, siginfo_t *info, void *context, uintptr_t stack_pointer
 ) {
     if (stall_answers_request(number, info, context)) return;
     volatile uint64_t mark = 0;
+    stall_passing passing;
     ucontext_t *frame = stall_own_frame(context, stack_pointer);
     const struct sigaction *before = __atomic_load_n(&previous[number], __ATOMIC_ACQUIRE);
     const bool may_call = may_make_calls(frame);
     const uint64_t own = may_call ? own_name() : 0;
     const bool is_noted = may_call && take_note(own, number, before, &mark);
     if (may_call) stall_process_note_ending(STALL_PROCESS_CRASHED);
-    const bool is_default = !is_handled(before);
+    const bool is_default = !is_handled(before) || is_circle(number, info, frame, stack_pointer, before);
     // As the kernel does before it calls such a handler.
     if (is_default || before->sa_flags & SA_RESETHAND) set_default(number);
+    stall_begin_passing(frame, &passing, actions);
     if (!is_default) call_before(number, info, context, before);
     else if (!happens_again(number, info)) raise_again(number, info);
+    stall_end_passing(frame, &passing);
     if (!is_noted || is_default) return;
     // If the handler is still installed, or the instruction does not fail again, the previous handler dealt with the
     // signal, and the process lives on.

@@ -156,15 +156,32 @@ static const struct previous_action *previous_of(int number) {
     return atomic_load(&previous[number == signals[0] ? 0 : 1]);
 }
 
-static void pass_on(int number, siginfo_t *info, void *context) {
+// Whether the action before is the one that calls this handler.
+static bool is_circle(
+    int number, const siginfo_t *info, const ucontext_t *frame, uintptr_t stack_pointer, const struct sigaction *action
+) {
+    if (stall_is_passing(frame, stack_pointer, requests)) return true;
+    return frame && !stall_is_called_by_kernel(stack_pointer, info, frame)
+        && stall_current_handler(number) == (void *)action->sa_sigaction;
+}
+
+// AddressSanitizer would move the place from the stack to the heap.
+__attribute__((no_sanitize("address"))) static void pass_on(
+    int number, siginfo_t *info, void *context, uintptr_t stack_pointer
+) {
     const struct previous_action *before = previous_of(number);
     if (!before) return;
     const struct sigaction *action = &before->action;
+    ucontext_t *frame = stall_own_frame(context, stack_pointer);
+    stall_passing passing;
+    if (is_circle(number, info, frame, stack_pointer, action)) return;
+    stall_begin_passing(frame, &passing, requests);
     if (action->sa_flags & SA_SIGINFO) {
         action->sa_sigaction(number, info, context);
     } else if (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN) {
         action->sa_handler(number);
     }
+    stall_end_passing(frame, &passing);
 }
 
 enum { ANSWERED = 0x53544c4c };  // si_code, which the kernel never sets, of a request that only copies may see
@@ -173,13 +190,17 @@ static bool is_request_of(const siginfo_t *info, uint64_t at) {
     return info->si_code == SI_QUEUE && at < sizeof requests && at % sizeof *requests == 0;
 }
 
-__attribute__((used)) static void handle_signal(int number, siginfo_t *info, void *context) {
+// `stack_pointer`: at the handler's entry.
+__attribute__((used)) static void handle_signal(
+    int number, siginfo_t *info, void *context, uintptr_t stack_pointer
+) {
     const uint64_t at = (uintptr_t)info->si_value.sival_ptr - (uintptr_t)requests;
     const bool is_own = is_request_of(info, at);
     answer(is_own ? &requests[at / sizeof *requests] : NULL, (uint32_t)info->si_errno, context);
     if (is_own) info->si_code = ANSWERED;
     const struct previous_action *before = previous_of(number);
-    if (info->si_code != ANSWERED || (before && before->is_of_family)) pass_on(number, info, context);
+    if (info->si_code != ANSWERED || (before && before->is_of_family))
+        pass_on(number, info, context, stack_pointer);
 }
 
 // The installed handler. The bytes before it never change, so that copies of different versions recognize each other.
@@ -198,9 +219,11 @@ __asm__(".pushsection .text\n"
         ".cfi_startproc\n"
 #if defined(__x86_64__)
         "endbr64\n"
+        "movq %rsp, %rcx\n"
         "jmp handle_signal\n"
 #else
         "hint #34\n"  // bti c
+        "mov x3, sp\n"
         "b handle_signal\n"
 #endif
         ".cfi_endproc\n"

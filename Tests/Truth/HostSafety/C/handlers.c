@@ -1,5 +1,5 @@
-// What the agent's handlers meet in an app that emulates system calls or protects pages of its own
-// stacks.
+// What the agent's handlers meet in an app that emulates system calls, protects pages of its own stacks, or chains the
+// handlers of others in a circle.
 #define _GNU_SOURCE
 #include <alloca.h>
 #include <errno.h>
@@ -12,7 +12,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -97,4 +99,68 @@ bool host_spin_below_guard_page(uint64_t ns) {
     if (mprotect(page, PAGE, PROT_NONE) != 0) return false;
     host_spin(ns);
     return mprotect(page, PAGE, PROT_READ | PROT_WRITE) == 0;
+}
+
+// MARK: Handlers in a circle
+
+static struct {
+    struct sigaction before;
+    int calls, pipe;
+} reporter;
+
+enum { MOST_CALLS = 50, ENDLESS = 77 };
+
+// Knows that it is installed already only where nobody is in front of it.
+static void report(int number, siginfo_t *info, void *context) {
+    reporter.calls++;
+    (void)!write(reporter.pipe, "x", 1);
+    if (reporter.calls > MOST_CALLS) _exit(ENDLESS);
+    if (reporter.before.sa_flags & SA_SIGINFO && reporter.before.sa_sigaction != report) {
+        reporter.before.sa_sigaction(number, info, context);
+    } else if (number != SIGPROF && number != SIGURG) {
+        signal(number, SIG_DFL);
+    }
+}
+
+static void install_reporter(int number) {
+    struct sigaction action = {.sa_sigaction = report, .sa_flags = SA_SIGINFO | SA_ONSTACK}, before;
+    sigaction(number, NULL, &before);
+    if (before.sa_flags & SA_SIGINFO && before.sa_sigaction == report) return;
+    sigaction(number, &action, &reporter.before);
+}
+
+static struct sigaction found;
+static int chained;
+
+static void chain(int number, siginfo_t *info, void *context) {
+    if (found.sa_flags & SA_SIGINFO) found.sa_sigaction(number, info, context);
+}
+
+void host_chain_without_end(void) {
+    const struct sigaction action = {.sa_sigaction = chain, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    sigaction(chained, &action, &found);
+}
+
+int host_report_in_circle(int number, bool is_sent, void (*start)(void), int *status) {
+    int ends[2], count = 0;
+    char byte;
+    if (pipe(ends) != 0) return -1;
+    const pid_t child = fork();
+    if (child == 0) {
+        const struct rlimit none = {0, 0};
+        setrlimit(RLIMIT_CORE, &none);
+        reporter.pipe = ends[1];
+        chained = number;
+        install_reporter(number);
+        start();
+        install_reporter(number);
+        if (is_sent) raise(number);
+        else *(volatile int *)8 = 1;
+        _exit(0);
+    }
+    close(ends[1]);
+    while (read(ends[0], &byte, 1) == 1) count++;
+    close(ends[0]);
+    waitpid(child, status, 0);
+    return count;
 }

@@ -1,6 +1,8 @@
 // What must not happen inside a handler of the agent's: see handlers.c.
 
 import CHostSafety
+import CLinux
+import CStackCapture
 import Foundation
 import StallAgent
 import StallRunLoop
@@ -42,6 +44,26 @@ extension Play {
             stage.stop(monitor)
             seen.expectStack()
         },
+        // Crash reporters and profilers that are installed twice and call what they found.
+        Play(
+            name: "handlers-in-a-circle", environment: ["SWIFT_BACKTRACE": "enable=no"]
+        ) { _ in
+            let isSabotaged = getenv("SABOTAGE") != nil
+            for (signal, isSent) in [(SIGSEGV, false), (SIGSEGV, true), (SIGTRAP, true)] {
+                var status: Int32 = 0
+                let count = host_report_in_circle(
+                    signal, isSent, isSabotaged ? host_chain_without_end : startFatal, &status)
+                if count != 1 || status & 0x7f != signal {
+                    print("crashed signal \(signal): \(count) reports, status \(status)")
+                }
+            }
+            var status: Int32 = 0
+            let count = host_report_in_circle(
+                SIGPROF, true, isSabotaged ? host_chain_without_end : startCapture, &status)
+            if count != 1 || status != 0 {
+                print("crashed a profiler: \(count) calls, status \(status)")
+            }
+        },
     ]
 
     private static func emulate(_ call: Int32, _ isBlocked: Bool, _ directory: String) {
@@ -61,4 +83,12 @@ extension Play {
         host_recover_from_faults(3)
         _exit(0)
     }
+}
+
+private func startFatal() {
+    stall_process_record_prepare(stall_process_record_reserve(), 1, 2)
+}
+
+private func startCapture() {
+    _ = stall_sampler_create(64, 1 << 16, STALL_SIGNAL_CHAINED)
 }

@@ -179,6 +179,13 @@ void host_block_refusals(bool is_blocked);
 /// Uses the CPU for `ns` below a page of the thread's own stack that nobody may read.
 bool host_spin_below_guard_page(uint64_t ns);
 
+/// A child whose reporter of a signal is installed before and after the agent's handler (`start`), so that each calls the
+/// other. Returns how often the reporter was called when the signal was sent, or came from a fault, and the child's status.
+int host_report_in_circle(int number, bool is_sent, void (*_Nonnull start)(void), int *_Nonnull status);
+
+/// A fault, for `start`: passes each such signal on, even to the handler that it comes from.
+void host_chain_without_end(void);
+
 /// Blocks SIGPROF, sends it to the process `count` times and waits for it. Returns how many times it came.
 int host_wait_for_profile_signals(int count);
 
