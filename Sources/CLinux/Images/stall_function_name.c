@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "stall_descriptors.h"
 #include "stall_images.h"
 
 enum { SYMBOLS_AT_ONCE = 256, MOST_SECTIONS = 4096, DEPTH = 5 };
@@ -79,12 +80,12 @@ static bool function_name(
     for (size_t i = 0; i < stall_image_list_count(images); i++) {
         const stall_image image = stall_image_list_get(images, i);
         if (address < image.load_address || address >= image.end_address || image.is_vdso) continue;
-        const int file = open(image.is_main ? "/proc/self/exe" : image.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        const int file = stall_descriptor_open_to_read(image.is_main ? "/proc/self/exe" : image.path, 0);
         if (file < 0) return false;
         struct stat status;
         const bool found = fstat(file, &status) == 0 && S_ISREG(status.st_mode)
             && name_in_file(file, address - image.load_address, begins, name, capacity);
-        close(file);
+        stall_descriptor_end(file);
         return found;
     }
     return false;

@@ -12,7 +12,7 @@ void stall_pin_image(void) {
     Dl_info info;
     struct link_map *image = NULL;
     if (dladdr1(&within, &info, (void **)&image, RTLD_DL_LINKMAP) == 0 || !image || !image->l_name[0]) return;
-    void *(*open)(const char *, int) = (void *(*)(const char *, int))dlsym(RTLD_DEFAULT, "dlopen");
-    void *handle = open ? open(image->l_name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE) : NULL;
+    void *(*load)(const char *, int) = (void *(*)(const char *, int))dlsym(RTLD_DEFAULT, "dlopen");
+    void *handle = load ? load(image->l_name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE) : NULL;
     if (handle) dlclose(handle);  // the image stays
 }

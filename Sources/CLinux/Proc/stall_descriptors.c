@@ -22,8 +22,17 @@ static bool can_mark;
 // The numbers of files that could not be marked: a sandbox may refuse it from some time on, or in some threads.
 static number_set refused;
 
+int stall_above_standard(int descriptor) {
+    if (descriptor < 0 || descriptor > STDERR_FILENO) return descriptor;
+    const int above = fcntl(descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), saved = errno;
+    close(descriptor);
+    errno = saved;
+    return above;
+}
+
 int stall_descriptor_own(int descriptor) {
     const struct f_owner_ex owner = {.type = F_OWNER_PGRP, .pid = getpgrp()};
+    descriptor = stall_above_standard(descriptor);
     if (descriptor < 0) return descriptor;
     const int saved = errno;
     const bool is_marked = fcntl(descriptor, F_SETOWN_EX, &owner) == 0 && fcntl(descriptor, F_SETSIG, MARK) == 0;
@@ -37,7 +46,7 @@ int stall_descriptor_own(int descriptor) {
 enum { READING = O_RDONLY | O_APPEND | O_SYNC | O_NONBLOCK };
 
 int stall_descriptor_open_to_read(const char *path, int flags) {
-    return open(path, READING | O_CLOEXEC | O_NOCTTY | flags);
+    return stall_above_standard(open(path, READING | O_CLOEXEC | O_NOCTTY | flags));
 }
 
 static bool is_reading(int descriptor) {
@@ -54,6 +63,7 @@ bool stall_descriptor_mark_for(int descriptor, pid_t thread) {
 }
 
 int stall_descriptor_own_for(int descriptor, pid_t thread) {
+    descriptor = stall_above_standard(descriptor);
     if (descriptor < 0) return descriptor;
     const int saved = errno;
     if (stall_descriptor_mark_for(descriptor, thread) || errno != ESRCH) {

@@ -39,9 +39,10 @@ static struct {
 } original;
 
 static int guarded_open(const char *path, int flags, int mode) {
-    const int number = original.open(path, flags, mode);
-    if (!is_guarding) return number;
-    stall_descriptor_own(number);
+    const int file = original.open(path, flags, mode);
+    if (!is_guarding) return file;
+    // SQLite would fill the standard numbers with /dev/null, for as long as the process lives.
+    const int number = stall_descriptor_own(file);
     number_set_change(&opened, number, true);
     return number;
 }

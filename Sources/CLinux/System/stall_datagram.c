@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "stall_datagram.h"
+#include "stall_descriptors.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -17,7 +18,7 @@ bool stall_datagram_send(const char *path, const char *text) {
     }
     memcpy(address.sun_path, path, length);
     if (path[0] == '@') address.sun_path[0] = 0;
-    const int descriptor = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const int descriptor = stall_above_standard(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (descriptor < 0) return false;
     const socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
     const ssize_t sent =

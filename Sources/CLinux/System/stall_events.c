@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "stall_events.h"
+#include "stall_descriptors.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -21,7 +22,7 @@ int stall_signal_descriptor(const int *signals, size_t count) {
         errno = error;
         return -1;
     }
-    const int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    const int fd = stall_above_standard(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
     if (fd < 0) {
         const int kept = errno;
         pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -42,7 +43,7 @@ bool stall_signal_take(int fd, int *signal, pid_t *sender) {
 }
 
 int stall_process_descriptor(pid_t pid) {
-    return (int)syscall(SYS_pidfd_open, pid, 0);
+    return stall_above_standard((int)syscall(SYS_pidfd_open, pid, 0));
 }
 
 int stall_process_wait(pid_t pid, int *status) {
@@ -72,7 +73,7 @@ int stall_watch_descriptor(const char *path, uint32_t events, const char **call)
     for (int i = 0; i < FILE_EVENT_COUNT; i++)
         if (events & file_events[i].ours) mask |= file_events[i].kernel & IN_ALL_EVENTS;
     *call = "inotify_init1";
-    const int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    const int fd = stall_above_standard(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
     if (fd < 0) return -1;
     *call = "inotify_add_watch";
     if (inotify_add_watch(fd, path, mask) >= 0) return fd;

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <unistd.h>
 #include "stall_system_call.h"
 
 enum { PIPE_PART = 4096, PAGE = 4096 };
@@ -15,12 +16,21 @@ static long call(long number, uint64_t first, uint64_t second, uint64_t third, u
     return stall_system_call(number, first, second, third, fourth, 0, 0);
 }
 
+// As stall_above_standard does; a negative errno is passed on.
+static long above_standard(long descriptor) {
+    if (descriptor < 0 || descriptor > STDERR_FILENO) return descriptor;
+    const long above = call(SYS_fcntl, (uint64_t)descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1, 0);
+    call(SYS_close, (uint64_t)descriptor, 0, 0, 0);
+    return above;
+}
+
 // write(2) to a pipe reads the memory in the kernel. For a process that is not dumpable, which may not open
 // /proc/self/mem.
 static size_t read_through_pipe(uint8_t *to, uint64_t address, size_t length) {
     int ends[2];
     size_t done = 0;
     if (call(SYS_pipe2, (uintptr_t)ends, O_CLOEXEC | O_NONBLOCK, 0, 0) != 0) return 0;
+    for (int i = 0; i < 2; i++) ends[i] = (int)above_standard(ends[i]);
     while (done < length) {
         const size_t part = length - done < PIPE_PART ? length - done : PIPE_PART;
         const long count = call(SYS_write, (uint64_t)ends[1], address + done, part, 0);
@@ -38,7 +48,7 @@ static size_t read_through_pipe(uint8_t *to, uint64_t address, size_t length) {
 // after a fork.
 static size_t read_through_proc(uint8_t *to, uint64_t address, size_t length) {
     static const char path[] = "/proc/self/mem";
-    const long file = call(SYS_openat, (uint64_t)AT_FDCWD, (uintptr_t)path, O_RDONLY | O_CLOEXEC, 0);
+    const long file = above_standard(call(SYS_openat, (uint64_t)AT_FDCWD, (uintptr_t)path, O_RDONLY | O_CLOEXEC, 0));
     if (file < 0) return read_through_pipe(to, address, length);
     const long count = call(SYS_pread64, (uint64_t)file, (uintptr_t)to, length, address);
     call(SYS_close, (uint64_t)file, 0, 0, 0);

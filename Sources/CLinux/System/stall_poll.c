@@ -12,12 +12,16 @@ int stall_main_queue_descriptor(void) {
         errno = ENOSYS;
         return -1;
     }
-    // libdispatch ends the process if it gets no descriptor here, so there has to be one for it. Another thread can
-    // still take it in the microsecond between the two calls.
-    const int spare = eventfd(0, EFD_CLOEXEC);
-    if (spare < 0) return -1;
-    close(spare);
-    return _dispatch_get_main_queue_handle_4CF();
+    // libdispatch ends the process if it gets no descriptor here, so there has to be one for it, above the standard ones:
+    // those are occupied meanwhile. Another thread can still take it in the microsecond between the two calls.
+    int low[STDERR_FILENO + 1], count = 0, spare;
+    while ((spare = eventfd(0, EFD_CLOEXEC)) >= 0 && spare <= STDERR_FILENO) low[count++] = spare;
+    const int error = errno;
+    if (spare >= 0) close(spare);
+    const int handle = spare >= 0 ? _dispatch_get_main_queue_handle_4CF() : -1;
+    while (count > 0) close(low[--count]);
+    if (spare < 0) errno = error;
+    return handle;
 }
 
 void stall_main_queue_drain(void) { _dispatch_main_queue_callback_4CF(NULL); }

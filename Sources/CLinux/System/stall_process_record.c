@@ -251,8 +251,12 @@ bool stall_process_record_is_own(uint64_t high, uint64_t low) {
 bool stall_process_has_thread(int32_t process, const char *name) {
     char path[300];
     snprintf(path, sizeof path, "/proc/%d/task", process);
-    DIR *tasks = opendir(path);
-    if (!tasks) return true;
+    const int directory = stall_descriptor_open_to_read(path, O_DIRECTORY);
+    DIR *tasks = directory >= 0 ? fdopendir(directory) : NULL;
+    if (!tasks) {
+        stall_descriptor_end(directory);
+        return true;
+    }
     bool is_found = false;
     for (struct dirent *entry; !is_found && (entry = readdir(tasks));) {
         if (entry->d_name[0] == '.') continue;

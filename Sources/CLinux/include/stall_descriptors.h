@@ -6,15 +6,20 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/// Everything that the agent opens goes through this, at once: where standard input, output or error is closed, its number
+/// must not become the agent's, because the app would read or print there. Returns another number if it is one of the
+/// three; -1 with errno if there is none. Ignores -1.
+int stall_above_standard(int descriptor);
+
 /// Marks an open file of the agent's, so that it is recognized when another file has its number later. Returns the
-/// number; ignores -1.
+/// number, which is above the standard ones; ignores -1.
 ///
 /// The mark belongs to the open file and is shared by its duplicates and by a forked child's copy: a signal for I/O
 /// (F_SETSIG) that is never requested, with a process group as its receiver (F_SETOWN_EX).
 int stall_descriptor_own(int descriptor);
 
 /// Opens a file for reading, marked by flags of open(2) that mean nothing to a reader and that no program gives it: there
-/// is no moment at which it is open and not marked. `flags` may add others, as O_DIRECTORY.
+/// is no moment at which it is open and not marked. Its number is above the standard ones. `flags` may add others, as O_DIRECTORY.
 int stall_descriptor_open_to_read(const char *_Nonnull path, int flags);
 
 /// Whether the number still refers to a file that was marked, for a thread or not. Costs one system call for a file that was opened to be
@@ -28,7 +33,7 @@ bool stall_descriptor_is_foreign(int descriptor);
 /// is the thread then (F_OWNER_TID). False with errno if it cannot be marked.
 bool stall_descriptor_mark_for(int descriptor, pid_t thread);
 
-/// The same for a file that was just opened. Returns the number; closes it and returns -1 with errno if there is no such
+/// The same for a file that was just opened. Returns the number, above the standard ones; closes it and returns -1 with errno if there is no such
 /// thread. Ignores -1.
 int stall_descriptor_own_for(int descriptor, pid_t thread);
 

@@ -23,18 +23,7 @@ typedef struct {
     uint64_t token;
 } stall_ready;
 
-/// Where standard input or output is closed, its number must not become the loop's: the app would read or print there.
-static inline int stall_above_standard(int fd) {
-    if (fd < 0 || fd > 2) return fd;
-    int above = fcntl(fd, F_DUPFD_CLOEXEC, 3), saved = errno;
-    close(fd);
-    errno = saved;
-    return above;
-}
-
-static inline int stall_poller_create(void) {
-    return stall_descriptor_own(stall_above_standard(epoll_create1(EPOLL_CLOEXEC)));
-}
+static inline int stall_poller_create(void) { return stall_descriptor_own(epoll_create1(EPOLL_CLOEXEC)); }
 static inline int stall_poller_add(int poller, int fd, uint32_t events, uint64_t token) {
     struct epoll_event event = {.events = events, .data.u64 = token};
     return epoll_ctl(poller, EPOLL_CTL_ADD, fd, &event);
@@ -69,7 +58,7 @@ static inline int stall_poller_poll(int poller, stall_ready *_Nonnull ready, int
     return stall_ready_copy(ready, events, (int)count);
 }
 
-static inline int stall_eventfd_create(void) { return stall_descriptor_own(stall_above_standard(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))); }
+static inline int stall_eventfd_create(void) { return stall_descriptor_own(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)); }
 static inline void stall_eventfd_write(int fd) {
     uint64_t one = 1;
     ssize_t written;
@@ -99,11 +88,11 @@ static inline int stall_descriptors_are_readable(int first, int second) {
 }
 /// A descriptor that is always readable.
 static inline int stall_ready_descriptor_create(void) {
-    return stall_descriptor_own(stall_above_standard(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK)));
+    return stall_descriptor_own(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
 }
 
 static inline int stall_timerfd_create(void) {
-    return stall_descriptor_own(stall_above_standard(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)));
+    return stall_descriptor_own(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
 }
 /// Arms for an instant of CLOCK_MONOTONIC; 0 disarms. Costs 17 us if the instant has passed already: check first.
 static inline int stall_timerfd_arm(int fd, uint64_t deadline_ns) {

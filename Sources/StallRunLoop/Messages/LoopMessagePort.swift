@@ -74,6 +74,14 @@ public struct MessageSockets: Sendable {
         guard socketpair(AF_UNIX, kind, 0, &ends) == 0 else {
             throw .system(call: "socketpair", errno: errno)
         }
+        // A message must not be printed, nor a line be a message, where a standard descriptor is closed.
+        for end in ends.indices {
+            ends[end] = stall_above_standard(ends[end])
+            guard ends[end] < 0 else { continue }
+            let error = errno
+            ends.filter { $0 >= 0 }.forEach { close($0) }
+            throw .system(call: "fcntl", errno: error)
+        }
         (own, peer) = (ends[0], ends[1])
     }
 }

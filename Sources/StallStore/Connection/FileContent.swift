@@ -1,5 +1,6 @@
 // Guesses from the first bytes what kind of file was given in place of a store, for the message that refuses it.
 
+internal import CLinux
 internal import Glibc
 
 /// The kind of content that a file appears to have.
@@ -39,9 +40,9 @@ package enum FileContent: Hashable, Sendable {
     }
 
     private static func beginning(of path: String) -> [UInt8] {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        let descriptor = stall_descriptor_open_to_read(path, 0)
         guard descriptor >= 0 else { return [] }
-        defer { close(descriptor) }
+        defer { stall_descriptor_end(descriptor) }
         return [UInt8](unsafeUninitializedCapacity: 512) { buffer, count in
             count = max(0, read(descriptor, buffer.baseAddress, buffer.count))
         }

@@ -146,7 +146,9 @@ package struct ProcessRecord {
     package static func removeCopies(besideStore store: String) {
         let directory = store.deletingLastComponent
         let prefix = (store.split(separator: "/").last.map(String.init) ?? store) + "-open-"
-        guard let stream = opendir(directory) else { return }
+        let descriptor = stall_descriptor_open_to_read(directory, O_DIRECTORY)
+        guard descriptor >= 0 else { return }
+        guard let stream = fdopendir(descriptor) else { return stall_descriptor_end(descriptor) }
         defer { closedir(stream) }
         while let entry = readdir(stream) {
             let bytes = withUnsafeBytes(of: &entry.pointee.d_name) { Array($0.prefix { $0 != 0 }) }

@@ -13,11 +13,14 @@ enum SourceTree {
         .sorted()
     }
 
-    /// The Swift files of a module, each with its path and lines.
-    static func files(of module: String) throws -> [(path: String, lines: [String])] {
+    /// The Swift files of a module, or those of other languages, each with its path and lines.
+    static func files(
+        of module: String, ending suffixes: [String] = [".swift"]
+    ) throws -> [(path: String, lines: [String])] {
         let folder = Repository.root.appending(path: "Sources/\(module)").path
         let paths = FileManager.default.subpaths(atPath: folder) ?? []
-        return try paths.filter { $0.hasSuffix(".swift") }.sorted().map { path in
+        let wanted = paths.filter { path in suffixes.contains { path.hasSuffix($0) } }
+        return try wanted.sorted().map { path in
             let text = try String(contentsOfFile: folder + "/" + path, encoding: .utf8)
             return ("\(module)/\(path)", text.components(separatedBy: "\n"))
         }

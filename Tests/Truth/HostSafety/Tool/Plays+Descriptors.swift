@@ -23,6 +23,19 @@ extension Play {
                 if status != 0 { print("crashed \(String(cString: kind)): status \(status)") }
             }
         },
+        // Standard input, output and error, closed before the agent starts: each of the eight sets of them.
+        Play(name: "standard-descriptors-closed") { stage in
+            for closed in Int32(0)..<8 {
+                fflush(stdout)
+                let child = host_fork()
+                if child == 0 { exit(runWithout(closed, stage.directory)) }
+                var status: Int32 = 0
+                waitpid(child, &status, 0)
+                let occupied = status >> 8 & 0xff
+                if occupied != 0 { print("descriptors touched 1 of \(closed): \(occupied)") }
+                if status & 0x7f != 0 { print("crashed without \(closed): status \(status)") }
+            }
+        },
         descriptorLimit("descriptors-1024", limit: 1024, threads: 250, files: 750),
         descriptorLimit("descriptors-256", limit: 256, threads: 60, files: 150),
     ]
@@ -65,6 +78,42 @@ extension Play {
         _ = monitor.stop(within: .seconds(2))
         let touched = Int(host_touched_descriptors()) + Int(status >> 8 & 0xff)
         if touched > 0 { print("descriptors touched \(touched) \(kind)") }
+    }
+
+    /// Everything that opens a descriptor. Returns the closed ones that were in use in between.
+    private static func runWithout(_ closed: Int32, _ directory: String) -> Int32 {
+        let stage = Stage(directory)
+        host_close_standard(closed)
+        if getenv("SABOTAGE") != nil { _ = open("/dev/null", O_RDONLY) }
+        var occupied: Int32 = 0
+        let look = { occupied |= host_occupied_standard(closed) }
+        guard
+            let monitor = try? stage.start({
+                $0.store = directory + "/store-\(getpid()).sqlite"
+                $0.settings = directory + "/settings.json"
+            })
+        else { return 128 }
+        look()
+        let work = try? LoopThread(name: "work")
+        if let work { monitor.watch(work.loop, as: "work") }
+        monitor.watch(DispatchQueue(label: "queue"), as: "queue")
+        let child = host_fork()
+        if child == 0 { _exit(0) }
+        let sockets = try? MessageSockets()
+        let sources = (
+            try? SignalSource([SIGUSR2]) { _, _ in }, try? ChildProcessSource(pid: child) { _ in },
+            try? FileSource(path: directory, events: [.created]) { _, _ in }
+        )
+        look()
+        monitor.watchCurrentThread(as: "marked").begin()
+        stage.stall(monitor)
+        look()
+        EventRunLoop.main.perform { host_spin(250_000_000) }
+        stage.settle()
+        look()
+        withExtendedLifetime((sockets, sources)) { _ = monitor.stop(within: .seconds(2)) }
+        look()
+        return occupied
     }
 
     private static func descriptorLimit(

@@ -213,6 +213,11 @@ const char *_Nullable host_descriptor_kind(int index);
 /// Closes all descriptors from 3 on and opens 64 of this kind. False if it cannot open any.
 bool host_replace_descriptors(const char *_Nonnull kind);
 
+/// Closes standard input, output and error as the three bits say.
+void host_close_standard(int closed);
+/// Those of them, in three bits, that are open for longer than a moment.
+int host_occupied_standard(int closed);
+
 /// How many of them are closed, written, armed or filled by now.
 int host_touched_descriptors(void);
 
