@@ -10,8 +10,8 @@ package enum ContainerID {
     /// Read from `/proc`; nil outside of a container, or where the runtime does not show it.
     package static func current() -> String? {
         find(
-            groups: ControlGroup.lines(of: "/proc/self/cgroup"),
-            mounts: ControlGroup.lines(of: "/proc/self/mountinfo"))
+            groups: ControlGroup.lines(of: "/proc/thread-self/cgroup"),
+            mounts: ControlGroup.lines(of: "/proc/thread-self/mountinfo"))
     }
 
     package static func find(groups: [Substring], mounts: [Substring]) -> String? {

@@ -43,10 +43,10 @@ package final class ControlGroup: Sendable {
 
     /// `cpu.stat` of the process's group and of every group above it that is visible here.
     private static func statisticsPaths() -> [String] {
-        let groups = lines(of: "/proc/self/cgroup").map {
+        let groups = lines(of: "/proc/thread-self/cgroup").map {
             $0.split(separator: ":", omittingEmptySubsequences: false)
         }
-        let mounts = lines(of: "/proc/self/mountinfo").map { $0.split(separator: " ") }
+        let mounts = lines(of: "/proc/thread-self/mountinfo").map { $0.split(separator: " ") }
         var paths: [String] = []
         for group in groups where group.count >= 3 {
             let controllers = group[1].split(separator: ",")

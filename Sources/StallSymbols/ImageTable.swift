@@ -85,7 +85,7 @@ extension Image {
 func executablePath() -> String {
     var buffer = [UInt8](repeating: 0, count: Int(PATH_MAX))
     let count = buffer.withUnsafeMutableBytes {
-        readlink("/proc/self/exe", $0.bindMemory(to: CChar.self).baseAddress!, $0.count)
+        readlink("/proc/thread-self/exe", $0.bindMemory(to: CChar.self).baseAddress!, $0.count)
     }
     guard count > 0 else { return "" }
     let path = String(decoding: buffer[..<count], as: UTF8.self)

@@ -162,7 +162,7 @@ package struct Symbolizer: Sendable {
             + options.debugDirectories.map { "\($0)\(directory)/\(name)" }
     }
 
-    private var ownPath: String { "/proc/self/exe" }
+    private var ownPath: String { "/proc/thread-self/exe" }
 
     private func bytes(of image: Image, at path: String) -> (any ByteSource)? {
         path == "[vdso]" ? CopiedBytes(vdso: image) : FileBytes(path: path)

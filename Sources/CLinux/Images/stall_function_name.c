@@ -80,7 +80,7 @@ static bool function_name(
     for (size_t i = 0; i < stall_image_list_count(images); i++) {
         const stall_image image = stall_image_list_get(images, i);
         if (address < image.load_address || address >= image.end_address || image.is_vdso) continue;
-        const int file = stall_descriptor_open_to_read(image.is_main ? "/proc/self/exe" : image.path, 0);
+        const int file = stall_descriptor_open_to_read(image.is_main ? "/proc/thread-self/exe" : image.path, 0);
         if (file < 0) return false;
         struct stat status;
         const bool found = fstat(file, &status) == 0 && S_ISREG(status.st_mode)

@@ -145,7 +145,7 @@ bool stall_descriptor_identity(int descriptor, stall_file_identity *identity) {
 int32_t stall_descriptors_of(stall_file_identity identity, int32_t *numbers, int32_t capacity) {
     stall_numbers descriptors;
     int32_t count = 0;
-    if (!stall_numbers_open(&descriptors, "/proc/self/fd")) return 0;
+    if (!stall_numbers_open(&descriptors, "/proc/thread-self/fd")) return 0;
     for (int32_t number; count < capacity && (number = stall_numbers_next(&descriptors)) >= 0;) {
         stall_file_identity found;
         if (number == descriptors.directory || !stall_descriptor_identity(number, &found)) continue;

@@ -139,7 +139,7 @@ static uint32_t type_of_path(int32_t number, const char *path) {
 }
 
 bool stall_descriptor_read(int32_t number, stall_descriptor_snapshot *snapshot) {
-    char path[48] = "/proc/self/fd/";
+    char path[48] = "/proc/thread-self/fd/";
     *snapshot = (stall_descriptor_snapshot){.number = number, .socket_domain = -1};
     if (number < 0) return false;
     append_number(path, sizeof path, (uint64_t)number);
@@ -157,7 +157,7 @@ bool stall_descriptor_read(int32_t number, stall_descriptor_snapshot *snapshot) 
 size_t stall_memory_read(uint64_t address, void *to, size_t length) { return stall_read_memory(to, address, length); }
 
 static bool read_descriptor_facts(int32_t number, char *text, size_t capacity) {
-    char path[48] = "/proc/self/fdinfo/";
+    char path[48] = "/proc/thread-self/fdinfo/";
     append_number(path, sizeof path, (uint64_t)(uint32_t)number);
     return read_path(path, text, capacity);
 }

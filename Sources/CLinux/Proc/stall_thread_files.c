@@ -271,8 +271,11 @@ int stall_thread_start_ticks(int32_t thread, uint64_t *ticks) {
     if (number < 0) return open_error(thread, errno);
     const int error = read_text(number, text, sizeof text);
     stall_descriptor_end(number);
-    if (error == 0) *ticks = parse_state(text, &state) == 0 ? state.start_ticks : 0;
-    return error;
+    if (error != 0) return error;
+    const bool is_known = parse_state(text, &state) == 0;
+    *ticks = is_known ? state.start_ticks : 0;
+    // The first thread of a process is listed until the others have ended, too.
+    return is_known && (state.letter == 'Z' || state.letter == 'X') ? ESRCH : 0;
 }
 
 int stall_process_read_state(int32_t process, stall_thread_state *state) {

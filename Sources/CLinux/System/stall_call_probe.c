@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "stall_call_probe.h"
+#include "stall_clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +19,7 @@ static int unless(long result, int expected) { return result >= 0 || errno == ex
 static int read_memory(void) {
     char from = 0, to;
     struct iovec local = {&to, 1}, remote = {&from, 1};
-    return unless(process_vm_readv(getpid(), &local, 1, &remote, 1, 0), 0);
+    return unless(process_vm_readv(stall_gettid(), &local, 1, &remote, 1, 0), 0);
 }
 
 // Signal 0 is only checked.
@@ -68,7 +69,7 @@ static const struct {
     const char *name, *effect;
     int (*probe)(void);
 } probes[] = {
-    {"process_vm_readv", "memory is read through /proc/self/mem or a pipe, which is slower", read_memory},
+    {"process_vm_readv", "memory is read through /proc/thread-self/mem or a pipe, which is slower", read_memory},
     {"rt_tgsigqueueinfo", "a thread that computes is reported without a stack", queue_signal},
     {"tgkill", "threads that have ended are not recognized", look_for_thread},
     {"clock_nanosleep", "a capture waits without a pause", pause_for_nothing},

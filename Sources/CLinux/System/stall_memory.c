@@ -25,7 +25,7 @@ static long above_standard(long descriptor) {
 }
 
 // write(2) to a pipe reads the memory in the kernel. For a process that is not dumpable, which may not open
-// /proc/self/mem.
+// /proc/thread-self/mem.
 static size_t read_through_pipe(uint8_t *to, uint64_t address, size_t length) {
     int ends[2];
     size_t done = 0;
@@ -47,7 +47,7 @@ static size_t read_through_pipe(uint8_t *to, uint64_t address, size_t length) {
 // For sandboxes that forbid process_vm_readv. Opened each time, because an open descriptor would still read the parent
 // after a fork.
 static size_t read_through_proc(uint8_t *to, uint64_t address, size_t length) {
-    static const char path[] = "/proc/self/mem";
+    static const char path[] = "/proc/thread-self/mem";
     const long file = above_standard(call(SYS_openat, (uint64_t)AT_FDCWD, (uintptr_t)path, O_RDONLY | O_CLOEXEC, 0));
     if (file < 0) return read_through_pipe(to, address, length);
     const long count = call(SYS_pread64, (uint64_t)file, (uintptr_t)to, length, address);
@@ -59,8 +59,9 @@ static size_t read_through_proc(uint8_t *to, uint64_t address, size_t length) {
 static long read_own_process(void *to, uint64_t address, size_t length) {
     const struct iovec local = {to, length};
     const struct iovec remote = {(void *)(uintptr_t)address, length};
-    const uint64_t process = (uint64_t)call(SYS_getpid, 0, 0, 0, 0);
-    return stall_system_call(SYS_process_vm_readv, process, (uintptr_t)&local, 1, (uintptr_t)&remote, 1, 0);
+    // Not the process's number, which is the first thread's: that one may have ended, and its memory is none then.
+    const uint64_t thread = (uint64_t)call(SYS_gettid, 0, 0, 0, 0);
+    return stall_system_call(SYS_process_vm_readv, thread, (uintptr_t)&local, 1, (uintptr_t)&remote, 1, 0);
 }
 
 size_t stall_read_memory(void *to, uint64_t address, size_t length) {

@@ -68,7 +68,7 @@ static size_t read_text(const char *path, char *text, size_t size) {
 // A line of a group that ends in .service: "0::/system.slice/photos.service".
 static bool is_in_service(void) {
     char text[4096];
-    read_text("/proc/self/cgroup", text, sizeof text);
+    read_text("/proc/thread-self/cgroup", text, sizeof text);
     for (const char *line = strstr(text, ".service"); line; line = strstr(line + 1, ".service"))
         if (line[8] == '\n' || line[8] == 0) return true;
     return false;

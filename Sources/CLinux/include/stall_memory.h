@@ -1,6 +1,6 @@
 // Reads this process's memory through the kernel. Bytes that are not mapped, or beyond the end of a truncated file, are
 // missing from the result; a direct read would end the process with SIGSEGV or SIGBUS. Has fallbacks, because a sandbox
-// may forbid process_vm_readv, and a process that is not dumpable cannot open /proc/self/mem.
+// may forbid process_vm_readv, and a process that is not dumpable cannot open /proc/thread-self/mem.
 #pragma once
 #include <stddef.h>
 #include <stdbool.h>

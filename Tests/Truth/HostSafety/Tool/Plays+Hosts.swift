@@ -7,9 +7,19 @@ import StallModel
 import StallQuery
 import StallRunLoop
 import StallArchive
+import Synchronization
 
 extension Play {
     static let hosts: [Play] = [
+        // The process lives on with its other threads, as after pthread_exit in `main`. What /proc/self shows is gone.
+        Play(name: "main-thread-ended") { stage in
+            fflush(stdout)
+            let child = host_fork()
+            if child == 0 { liveWithoutMain(stage) }
+            var status: Int32 = 0
+            waitpid(child, &status, 0)
+            if status != 0 { print("blind after the end of the main thread: status \(status)") }
+        },
         Play(name: "malloc-held", environment: ["MALLOC_ARENA_MAX": "1"]) { stage in
             let monitor = try stage.start()
             // The heap is held for the whole of the stall, by the C library's own lock.
@@ -243,6 +253,36 @@ extension Play {
             stage.stop(monitor)
         },
     ]
+
+    /// Exits with 0 if the other thread's stalls have names and stacks, and the first thread's open work is no stall.
+    private static func liveWithoutMain(_ stage: Stage) -> Never {
+        guard let monitor = try? stage.start() else { exit(2) }
+        let reports = Mutex<[(loop: String, names: Int)]>([])
+        monitor.onStall { report in
+            let stacks = report.samples.map { $0.frames.count { $0.function != nil } }
+            reports.withLock { $0.append((report.loop, stacks.max() ?? 0)) }
+        }
+        Thread.detachNewThread {
+            usleep(200_000)
+            let marks = monitor.watchCurrentThread(as: "other")
+            usleep(150_000)
+            marks.begin()
+            host_spin(300_000_000)
+            marks.end()
+            usleep(200_000)
+            marks.begin()
+            host_rest(300_000_000)
+            marks.end()
+            _ = monitor.stop(within: .seconds(3))
+            let seen = reports.withLock { $0 }
+            print(seen)
+            let others = seen.filter { $0.loop == "other" }
+            let areRight = others.count == 2 && others.allSatisfy { $0.names > 2 }
+            exit(areRight && others.count == seen.count ? 0 : 3)
+        }
+        monitor.watchCurrentThread(as: "first").begin()
+        pthread_exit(nil)
+    }
 }
 
 private struct Planned: Error {}
