@@ -48,14 +48,17 @@ static size_t with_thread_locals(size_t stack_bytes) {
 }
 
 // The scheduling that the process was started with. The caller of `start` may have pinned itself since, or changed its
-// priority.
+// priority. A library that is loaded later takes what the first thread has then: its loader may be any thread.
 static cpu_set_t process_cpus;
 static bool knows_cpus;
 static int process_nice;
 
 __attribute__((constructor)) static void remember_process(void) {
-    knows_cpus = sched_getaffinity(0, sizeof process_cpus, &process_cpus) == 0;
-    process_nice = getpriority(PRIO_PROCESS, 0);
+    const pid_t first = getpid();
+    errno = 0;
+    knows_cpus = sched_getaffinity(first, sizeof process_cpus, &process_cpus) == 0;
+    process_nice = getpriority(PRIO_PROCESS, (id_t)first);
+    if (errno != 0) process_nice = getpriority(PRIO_PROCESS, 0);
 }
 
 typedef struct {

@@ -26,6 +26,32 @@ extension Play {
                 }
             }
         },
+        // By a thread of a pool, which is pinned and of a low priority: the agent's threads take neither from it.
+        Play(name: "library-loaded-by-pinned-thread") { stage in
+            let ended = DispatchSemaphore(value: 0)
+            let own = statusLine("Cpus_allowed_list", of: getpid())
+            let ownNice = getpriority(Int32(PRIO_PROCESS.rawValue), id_t(getpid()))
+            Thread.detachNewThread {
+                defer { ended.signal() }
+                guard host_pin(), host_schedule("nice", 15),
+                    let library = try? LoadedAgent(in: stage.directory),
+                    let agent = try? library.start(stage.directory + "/store-library.sqlite")
+                else { return print("skipped no library of the agent, or no scheduling") }
+                usleep(100_000)
+                let tasks = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
+                for thread in tasks.compactMap(Int32.init) {
+                    let name = statusLine("Name", of: thread)
+                    guard name.hasPrefix("stall-") else { continue }
+                    let cpus = statusLine("Cpus_allowed_list", of: thread)
+                    if cpus != own { print("crashed \(name) may run on \(cpus) of \(own)") }
+                    // Only a privileged process can go back to a higher priority.
+                    let nice = getpriority(Int32(PRIO_PROCESS.rawValue), id_t(thread))
+                    if geteuid() == 0, nice > ownNice { print("crashed \(name) has nice \(nice)") }
+                }
+                library.stop(agent)
+            }
+            ended.wait()
+        },
         // Started and stopped by both, in each order. Both see a thread that computes.
         Play(name: "two-copies") { stage in
             let library = try LoadedAgent(in: stage.directory)
@@ -52,6 +78,12 @@ extension Play {
             }
         },
     ]
+
+    private static func statusLine(_ field: String, of thread: Int32) -> String {
+        let text = try? String(contentsOfFile: "/proc/self/task/\(thread)/status", encoding: .utf8)
+        let line = text?.split(separator: "\n").first { $0.hasPrefix(field + ":") }
+        return line.map { $0.dropFirst(field.count + 1).trimmingCharacters(in: .whitespaces) } ?? ""
+    }
 
     private static func deepestStack(_ path: String) throws -> Int {
         let store = try ReportStore.open(path: path)
