@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/seccomp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "stall_crash_note.h"
 #include "stall_descriptors.h"
 #include "stall_task.h"
 
@@ -230,18 +228,15 @@ static bool read_field(const char *text, const char *label, int base, uint64_t *
 
 int stall_thread_read_status(stall_thread_files *files, stall_thread_status *status) {
     char text[4096];
-    uint64_t tracer = 0, seccomp = 0;
+    uint64_t tracer = 0;
     *status = (stall_thread_status){0};
     const int error = stall_thread_files_read(files, STALL_THREAD_STATUS, text, sizeof text);
     if (error != 0) return error;
     read_field(text, "\nTracerPid:", 10, &tracer);
-    read_field(text, "\nSeccomp:", 10, &seccomp);
     read_field(text, "\nnonvoluntary_ctxt_switches:", 10, &status->preemptions);
     const bool is_whole = read_field(text, "\nSigBlk:", 16, &status->blocked)
         && read_field(text, "\nvoluntary_ctxt_switches:", 10, &status->waits);
     status->tracer = (int32_t)tracer;
-    status->is_filtered = seccomp == SECCOMP_MODE_FILTER;
-    if (status->is_filtered) stall_crash_note_expect_filter();
     return is_whole ? 0 : ENODATA;
 }
 

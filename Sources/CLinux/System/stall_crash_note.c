@@ -2,11 +2,9 @@
 #include "stall_crash_note.h"
 
 #include <errno.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -222,15 +220,20 @@ static void call_before(int number, siginfo_t *info, void *context, const struct
     if (suspends && info->si_code <= 0 && number != SIGABRT) stall_set_suspendable(false, stall_fatal_entry);
 }
 
-static bool is_filtered;
+static bool may_be_emulated;
 
-void stall_crash_note_expect_filter(void) { __atomic_store_n(&is_filtered, true, __ATOMIC_RELAXED); }
+bool stall_calls_may_be_emulated(void) {
+    struct sigaction action;
+    const bool is_own = sigaction(SIGSYS, NULL, &action) == 0 && is_handled(&action)
+        && action.sa_sigaction != stall_fatal_entry;
+    __atomic_store_n(&may_be_emulated, is_own, __ATOMIC_RELAXED);
+    return is_own;
+}
 
-// A call that a filter traps ends the process if its thread blocks SIGSYS.
 static bool may_make_calls(const ucontext_t *frame) {
     uint64_t blocked = 0;
     if (frame) __builtin_memcpy(&blocked, &frame->uc_sigmask, sizeof blocked);
-    return !(blocked & STALL_SIGNAL_BIT(SIGSYS)) || !__atomic_load_n(&is_filtered, __ATOMIC_RELAXED);
+    return !(blocked & STALL_SIGNAL_BIT(SIGSYS)) || !__atomic_load_n(&may_be_emulated, __ATOMIC_RELAXED);
 }
 
 // Whether the handler before is the one that calls this one: a crash reporter that was installed a second time. It has
@@ -318,8 +321,8 @@ static void install_all(void) {
 }
 
 void stall_crash_note_prepare(void) {
-    if (prctl(PR_GET_SECCOMP) == SECCOMP_MODE_FILTER) stall_crash_note_expect_filter();
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, install_all);
+    stall_calls_may_be_emulated();
     __atomic_store_n(&process, stall_own_process(), __ATOMIC_RELAXED);  // a forked child has the handlers, too
 }

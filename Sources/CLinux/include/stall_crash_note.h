@@ -18,9 +18,10 @@
 /// Installs the handlers of fatal signals, which note the crash in the process record and pass the signal on. Once per
 /// process; any thread.
 void stall_crash_note_prepare(void);
-/// A thread's system calls are filtered: from now on the handlers make none on a thread that blocks SIGSYS, by whose
-/// handler the app may emulate them.
-void stall_crash_note_expect_filter(void);
+/// Whether the app has a handler of SIGSYS, by which it may emulate system calls: none may be made in a signal handler on a
+/// thread that blocks SIGSYS, since the kernel ends the process then. The handlers of fatal signals know what was found
+/// last. Not in a handler.
+bool stall_calls_may_be_emulated(void);
 /// Whether a thread handles a fatal signal, and a loop that last made progress at `progress_ns` (CLOCK_MONOTONIC) may have
 /// been stopped by that. Removes the note, and the ending from the process record, if its thread has left its handler.
 /// Neither allocates nor locks; a few system calls while there is a note.

@@ -83,7 +83,6 @@ typedef struct {
     uint64_t waits, preemptions;  ///< voluntary and other context switches
     uint64_t blocked;             ///< its blocked signals, signal 1 in bit 0
     int32_t tracer;               ///< the tracing process; 0: none
-    bool is_filtered;             ///< its system calls are filtered by seccomp
 } stall_thread_status;
 
 /// `schedstat`.

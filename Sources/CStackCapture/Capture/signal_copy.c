@@ -40,6 +40,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "stall_crash_note.h"
 #include "stall_handler.h"
 #include "stall_memory.h"
 #include "stall_system_call.h"
@@ -357,9 +358,9 @@ static bool has_signal(uint64_t set, int number) { return set & STALL_SIGNAL_BIT
 // block the signal. With SIGURG that is harmless.
 //
 // A thread that has blocked the signals since it registered may wait for them in sigwait: it is sent none. Neither is one
-// that blocks SIGSYS under a filter, which may end the process for the handler's calls.
+// that blocks SIGSYS where the app may emulate the handler's calls.
 static int choose_signal(const signal_parameters *parameters, bool *is_blocked) {
-    const bool may_not_call = parameters->is_filtered && has_signal(parameters->blocked, SIGSYS);
+    const bool may_not_call = stall_calls_may_be_emulated() && has_signal(parameters->blocked, SIGSYS);
     *is_blocked = false;
     for (int i = 0; i < SIGNAL_COUNT; i++) {
         if (signals[i] != SIGURG && !parameters->knows_blocked) continue;

@@ -27,7 +27,6 @@ typedef struct {
     const void *_Nonnull owner;
     uint64_t deadline_ns;  ///< CLOCK_MONOTONIC
     uint64_t blocked;      ///< its blocked signals, signal 1 in bit 0
-    bool is_filtered;      ///< by seccomp
     bool knows_blocked;    ///< if false, only the signal that is harmless when it stays pending is sent
 } signal_parameters;
 

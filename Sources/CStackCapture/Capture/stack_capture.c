@@ -263,7 +263,6 @@ static int capture_running(
         .owner = sampler,
         .deadline_ns = deadline_ns,
         .blocked = knows_status ? status.blocked : 0,
-        .is_filtered = knows_status && status.is_filtered,
         .knows_blocked = knows_status,
     };
     switch (stall_signal_copy_request(&parameters, &registers, &copy, &stack->answered_ns)) {
