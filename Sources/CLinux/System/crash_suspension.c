@@ -15,7 +15,7 @@ enum { LONGEST_WAIT_NS = 500000000, STEP_NS = 200000 };
 bool stall_suspends_threads(const struct sigaction *action) {
     const uint64_t handled = BIT(SIGQUIT) | BIT(SIGABRT) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGILL) | BIT(SIGSEGV)
         | BIT(SIGTRAP);
-    // The kernel takes the first two from every mask, another copy of the agent the third, and libc has 32 and 33 for itself.
+    // The kernel takes the first two from every mask, another copy of the agent the third. libc has 32 and 33 for itself.
     const uint64_t standard = (BIT(32) - 1) & ~(BIT(SIGKILL) | BIT(SIGSTOP) | BIT(SIGSYS));
     uint64_t mask;
     __builtin_memcpy(&mask, &action->sa_mask, sizeof mask);

@@ -13,9 +13,10 @@ int stall_main_queue_descriptor(void) {
         return -1;
     }
     // libdispatch ends the process if it gets no descriptor here, so there has to be one for it, above the standard ones:
-    // those are occupied meanwhile. Another thread can still take it in the microsecond between the two calls.
-    int low[STDERR_FILENO + 1], count = 0, spare;
-    while ((spare = eventfd(0, EFD_CLOEXEC)) >= 0 && spare <= STDERR_FILENO && count <= STDERR_FILENO) low[count++] = spare;
+    // they are occupied meanwhile. Another thread can still take it in the microsecond between the two calls.
+    enum { LOW = STDERR_FILENO + 1 };
+    int low[LOW], count = 0, spare;
+    while ((spare = eventfd(0, EFD_CLOEXEC)) >= 0 && spare < LOW && count < LOW) low[count++] = spare;
     const int error = errno;
     if (spare >= 0) close(spare);
     const int handle = spare >= 0 ? _dispatch_get_main_queue_handle_4CF() : -1;

@@ -1,9 +1,9 @@
-// What the agent's signal handlers have in common.
+// The rules that all of the agent's signal handlers share.
 //
 // None blocks a signal that the kernel forces on a thread: such a signal ends the process if it is blocked, whatever
 // handler the app has. An app may emulate system calls in its handler of SIGSYS, and a handler's calls are among them.
 //
-// A handler passes signals on to the one that was installed before. If that one was installed once more afterwards, each
+// A handler passes signals on to the one that was installed before. If that one is installed again afterwards, each
 // of the two has the other before it. So while a signal is passed on, its context names the handlers that have it: in
 // `uc_link`, which the kernel clears in each frame and does not read.
 #pragma once
@@ -38,7 +38,7 @@ static inline void *stall_current_handler(int number) {
     return error == 0 ? action.handler : 0;
 }
 
-/// Whether the kernel has called a handler, not another handler. `stack_pointer`: at its entry, where the signal's frame is.
+/// Whether the kernel, not another handler, has called a handler. `stack_pointer`: at its entry.
 static inline bool stall_is_called_by_kernel(uintptr_t stack_pointer, const siginfo_t *info, const void *context) {
 #if defined(__x86_64__)
     (void)info;
@@ -55,13 +55,13 @@ typedef struct stall_passing {
     const struct stall_passing *outer;
 } stall_passing;
 
-// An address that is above the stack pointer and below the signal's frame can be read, whoever has written it.
+// An address above the stack pointer and below the signal's frame can be read, even if it is not one of these.
 static inline bool stall_is_between(const void *address, uintptr_t stack_pointer, const ucontext_t *context) {
     return (uintptr_t)address > stack_pointer && (uintptr_t)address < (uintptr_t)context
         && (uintptr_t)address % sizeof(void *) == 0;
 }
 
-/// The signal's frame if it is on the stack of the handler; NULL if that is not so, as under a tool that calls it later.
+/// The signal's frame if it is on the handler's stack, else NULL: a tool may call the handler later, with a copy.
 static inline ucontext_t *stall_own_frame(void *context, uintptr_t stack_pointer) {
     const uintptr_t address = (uintptr_t)context;
     const bool is_near = address > stack_pointer && address - stack_pointer < UINT64_C(1) << 20;
@@ -79,7 +79,7 @@ static inline bool stall_is_passing(const ucontext_t *context, uintptr_t stack_p
     return false;
 }
 
-/// Between the two the signal is passed on. The place is in the frame of the handler.
+/// Between the two the signal is passed on. `passing` is a variable of the handler.
 static inline void stall_begin_passing(ucontext_t *context, stall_passing *passing, const void *handler) {
     if (!context) return;
     *passing = (stall_passing){handler, (const void *)context->uc_link};

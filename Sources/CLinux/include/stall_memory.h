@@ -10,8 +10,8 @@
 /// handler; preserves errno.
 __attribute__((visibility("hidden"))) size_t stall_read_memory(void *_Nonnull to, uint64_t address, size_t length);
 
-/// The same of memory that no other thread unmaps meanwhile: the calling thread's own stack, in a signal handler. Opens no
-/// file: where process_vm_readv is refused, it asks the kernel about each page and then reads it directly.
+/// The same of the calling thread's own stack, which no other thread unmaps meanwhile, in a signal handler. Opens no file:
+/// where process_vm_readv is refused, another call shows that a page is readable, which is then read directly.
 __attribute__((visibility("hidden"))) size_t stall_read_own_stack(void *_Nonnull to, uint64_t address, size_t length);
 
 static inline bool stall_read_exactly(void *_Nonnull to, uint64_t address, size_t length) {

@@ -166,7 +166,7 @@ static bool is_circle(
         && stall_current_handler(number) == (void *)action->sa_sigaction;
 }
 
-// AddressSanitizer would move the place from the stack to the heap.
+// AddressSanitizer would move `passing` from the stack to the heap.
 __attribute__((no_sanitize("address"))) static void pass_on(
     int number, siginfo_t *info, void *context, uintptr_t stack_pointer
 ) {

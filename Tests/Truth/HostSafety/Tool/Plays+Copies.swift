@@ -38,8 +38,8 @@ extension Play {
                     let agent = try? library.start(stage.directory + "/store-library.sqlite")
                 else { return print("skipped no library of the agent, or no scheduling") }
                 usleep(100_000)
-                let tasks = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
-                for thread in tasks.compactMap(Int32.init) {
+                let tasks = try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")
+                for thread in (tasks ?? []).compactMap({ Int32($0) }) {
                     let name = statusLine("Name", of: thread)
                     guard name.hasPrefix("stall-") else { continue }
                     let cpus = statusLine("Cpus_allowed_list", of: thread)
