@@ -9,6 +9,7 @@
 #include <sys/auxv.h>
 
 #include "image_list.h"
+#include "stall_fork.h"
 #include "stall_memory.h"
 
 enum { SEGMENT_LIMIT = 64, NOTE_LIMIT = 64, PATH_LIMIT = 4096, UNLOADED_LIMIT = 32 };
@@ -164,7 +165,9 @@ stall_image_list *stall_image_list_create(void) {
         if (!list) break;
         *list = (stall_image_list){.capacity = capacity, .text_capacity = text};
         listing listing = {list, before};
+        stall_fork_defer();
         dl_iterate_phdr(list_image, &listing);
+        stall_fork_allow();
         const size_t most = list->count + UNLOADED_LIMIT;
         const size_t longest = list->text_size + (before ? before->text_size : 0);
         if (most <= capacity && longest <= text) break;
@@ -186,7 +189,9 @@ static int read_load_count(struct dl_phdr_info *info, size_t size, void *context
 void stall_image_list_remember(void) {
     static unsigned long long remembered;  // of the recorder's thread, or a race for one list more
     unsigned long long now = 0;
+    stall_fork_defer();
     dl_iterate_phdr(read_load_count, &now);
+    stall_fork_allow();
     if (now == __atomic_load_n(&remembered, __ATOMIC_RELAXED)) return;
     __atomic_store_n(&remembered, now, __ATOMIC_RELAXED);
     stall_image_list_free(stall_image_list_create());

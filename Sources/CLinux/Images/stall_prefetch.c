@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "stall_fork.h"
+
 typedef struct {
     stall_range *ranges;
     size_t capacity, count;
@@ -32,7 +34,9 @@ static int add_image(struct dl_phdr_info *info, size_t size, void *context) {
 
 size_t stall_unwind_tables(stall_range *ranges, size_t capacity) {
     listing list = {ranges, capacity, 0};
+    stall_fork_defer();
     dl_iterate_phdr(add_image, &list);
+    stall_fork_allow();
     return list.count;
 }
 

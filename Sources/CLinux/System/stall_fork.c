@@ -1,16 +1,109 @@
 #define _GNU_SOURCE
 #include "stall_fork.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "stall_clock.h"
+
+enum { LONGEST_WAIT_NS = 100000000, LONGEST_DEFERRAL_NS = 1000000000 };
 
 uint32_t stall_fork_count = 0;
 
-// A forked child of a multithreaded process may do little more than this before exec.
-static void count_fork(void) { __atomic_fetch_add(&stall_fork_count, 1, __ATOMIC_RELAXED); }
+static uint32_t forking;   // threads between the beginning of a fork and its end
+static uint32_t deferring; // threads that defer forks
+static uint32_t vain;      // forks that waited in vain
 
-static void register_once(void) { pthread_atfork(NULL, NULL, count_fork); }
+static __thread struct {
+    uint32_t depth, generation;
+} own;
+
+// Waits while the word has this value. False after the deadline.
+static bool wait_on(const uint32_t *word, uint32_t value, uint64_t deadline_ns) {
+    const struct timespec deadline = {
+        .tv_sec = (time_t)(deadline_ns / 1000000000), .tv_nsec = (long)(deadline_ns % 1000000000)};
+    if (stall_monotonic_ns() >= deadline_ns) return false;
+    syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value, &deadline, NULL, FUTEX_BITSET_MATCH_ANY);
+    return true;
+}
+
+static void wake_all(const uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0); }
+
+static bool is_deferring(void) { return own.depth > 0 && own.generation == stall_fork_generation(); }
+
+static void stop_deferring(void) {
+    __atomic_fetch_sub(&deferring, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&forking, __ATOMIC_SEQ_CST) != 0) wake_all(&deferring);
+}
+
+void stall_fork_defer(void) {
+    if (is_deferring()) {
+        own.depth++;
+        return;
+    }
+    const int saved = errno;
+    own.depth = 1;
+    own.generation = stall_fork_generation();
+    uint64_t deadline_ns = 0;
+    for (;;) {
+        __atomic_fetch_add(&deferring, 1, __ATOMIC_SEQ_CST);
+        const uint32_t others = __atomic_load_n(&forking, __ATOMIC_SEQ_CST);
+        if (others == 0) break;
+        if (deadline_ns == 0) deadline_ns = stall_monotonic_ns() + LONGEST_DEFERRAL_NS;
+        // An app's own handler before fork may wait for this thread.
+        if (stall_monotonic_ns() >= deadline_ns) break;
+        stop_deferring();
+        wait_on(&forking, others, deadline_ns);
+    }
+    errno = saved;
+}
+
+void stall_fork_allow(void) {
+    // In a child whose fork a signal handler called meanwhile, nothing is deferred.
+    if (!is_deferring() || --own.depth > 0) return;
+    const int saved = errno;
+    stop_deferring();
+    errno = saved;
+}
+
+static void begin_fork(void) {
+    const int saved = errno;
+    const uint32_t least = is_deferring() ? 1 : 0;
+    __atomic_fetch_add(&forking, 1, __ATOMIC_SEQ_CST);
+    uint32_t others = __atomic_load_n(&deferring, __ATOMIC_SEQ_CST);
+    const uint64_t deadline_ns = others > least ? stall_monotonic_ns() + LONGEST_WAIT_NS : 0;
+    while (others > least && wait_on(&deferring, others, deadline_ns))
+        others = __atomic_load_n(&deferring, __ATOMIC_SEQ_CST);
+    if (others > least) __atomic_fetch_add(&vain, 1, __ATOMIC_RELAXED);
+    errno = saved;
+}
+
+static void end_fork(void) {
+    const int saved = errno;
+    if (__atomic_sub_fetch(&forking, 1, __ATOMIC_SEQ_CST) == 0) wake_all(&forking);
+    errno = saved;
+}
+
+// A forked child of a multithreaded process may do little more than this before exec.
+static void begin_child(void) {
+    __atomic_fetch_add(&stall_fork_count, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&forking, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&deferring, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&vain, 0, __ATOMIC_RELAXED);
+}
+
+static void register_once(void) { pthread_atfork(begin_fork, end_fork, begin_child); }
 
 void stall_fork_prepare(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, register_once);
 }
+
+uint32_t stall_fork_take_vain(void) { return __atomic_exchange_n(&vain, 0, __ATOMIC_RELAXED); }

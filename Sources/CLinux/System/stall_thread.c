@@ -149,8 +149,11 @@ static int start_named(
     pthread_sigmask(SIG_SETMASK, &mask, &before);
     int error = EPERM;
     // The kernel may refuse a priority, a class or a CPU.
+    // Lists the images, and takes the lock of the loader's thread-local variables.
+    stall_fork_defer();
     for (scheduling scheduling = is_ahead ? AHEAD : PLAIN; error && scheduling <= INHERITED; scheduling++)
         error = start(thread, stack_bytes, scheduling, beginning);
+    stall_fork_allow();
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error) {
         free(beginning);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "stall_fork.h"
 #include "stall_memory.h"
 #include "stall_clock.h"
 #include "stall_queue.h"
@@ -128,6 +129,7 @@ static stall_worker *take_entry(void) {
         }
     }
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    stall_fork_defer();
     pthread_mutex_lock(&lock);
     int32_t number = worker_count;
     stall_beacon *beacon = number < STALL_WORKER_LIMIT ? stall_beacon_create() : NULL;
@@ -138,6 +140,7 @@ static stall_worker *take_entry(void) {
         __atomic_store_n(&worker_count, number + 1, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&lock);
+    stall_fork_allow();
     if (!beacon) return NULL;
     stall_worker_handler handler = __atomic_load_n(&new_worker, __ATOMIC_ACQUIRE);
     if (handler) handler(number);
@@ -341,9 +344,11 @@ void stall_jobs_learn_task(void) {
         (uint64_t)(uintptr_t)swift_task_getCurrent, (uint64_t)(uintptr_t)swift_task_getCurrent()};
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     if (search.task == 0) return;
+    stall_fork_defer();
     pthread_mutex_lock(&lock);
     if (!task_variable.is_known) dl_iterate_phdr(search_image, &search);
     pthread_mutex_unlock(&lock);
+    stall_fork_allow();
 }
 
 bool stall_jobs_learn_queue(uint8_t priority) {

@@ -6,6 +6,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "stall_fork.h"
 #include "stall_memory.h"
 
 enum {  // DW_EH_PE: pointer encodings
@@ -159,7 +160,10 @@ static bool ask_loader(loader_query *query) {
         return true;
     }
     // Takes a lock of the loader, which a thread holds only briefly unless it blocks in its own callback.
-    return dl_iterate_phdr(examine_image, query) != 0;
+    stall_fork_defer();
+    const bool is_found = dl_iterate_phdr(examine_image, query) != 0;
+    stall_fork_allow();
+    return is_found;
 }
 
 const cfi_image *stall_cfi_image_containing(cfi_tables *tables, uint64_t address) {

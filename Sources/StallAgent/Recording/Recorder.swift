@@ -96,6 +96,8 @@ private struct Recording {
     private var health = WatchdogHealth()
     /// Whether it was logged that jobs of tasks were not watched for a while.
     private var hasLostJobs = false
+    /// Whether it was logged that a fork had waited in vain.
+    private var hasVainFork = false
     /// Requests from the ring, in order of arrival.
     private var waiting: [RecorderRequest] = []
     private static let waitingLimit = 256
@@ -220,6 +222,11 @@ private struct Recording {
                     "another tool had removed the hook for jobs of tasks; it is set again")
             }
             hasLostJobs = true
+        }
+        if stall_fork_take_vain() > 0, !hasVainFork {
+            hasVainFork = true
+            configuration.logger.notice(
+                "a fork has not waited long enough for the agent's threads: its child may hang")
         }
         return health.nextPoll(delay: delay, isWaiting: watchdog.isWaiting, at: now)
     }

@@ -30,22 +30,56 @@ extension Play {
             stage.rest(.milliseconds(50))
             for _ in 0..<hung { print("hung child") }
             stage.stop(monitor)
-        }
+        },
+        // A child that was not asked to know the agent needs the loader: NSS, iconv, plug-ins, threads.
+        Play(name: "fork-while-images-are-listed") { stage in
+            let monitor = try stage.start()
+            let isOver = Flag()
+            for number in 0..<2 {
+                Thread.detachNewThread {
+                    let marks = monitor.watchCurrentThread(
+                        as: "thread \(number)", threshold: .milliseconds(20))
+                    while !isOver.isSet {
+                        marks.begin()
+                        usleep(45_000)
+                        marks.end()
+                        usleep(5_000)
+                    }
+                }
+            }
+            stage.settle()
+            host_keep_loader_longer(2_000_000)
+            let hung = hungChildren(of: 200) { host_use_loader() }
+            host_keep_loader_longer(0)
+            isOver.set()
+            for _ in 0..<hung { print("hung child") }
+            stage.stall(monitor)
+            stage.stop(monitor)
+        },
     ]
 
-    /// How many of the children do not get out of fork.
-    private static func hungChildren(of count: Int) -> Int {
-        (0..<count).count { _ in
+    /// How many of the children do not get to their end. Not many more are made after two of them.
+    private static func hungChildren(of count: Int, _ body: () -> Void = {}) -> Int {
+        var hung = 0
+        for _ in 0..<count where hung < 3 {
+            usleep(UInt32.random(in: 0..<2_000))
+            fflush(stdout)
             let child = host_fork()
-            if child == 0 { _exit(0) }
-            for _ in 0..<2000 {
-                if waitpid(child, nil, WNOHANG) == child { return false }
-                usleep(1000)
+            if child == 0 {
+                body()
+                _exit(0)
             }
+            var waited = 0
+            while waited < 5000, waitpid(child, nil, WNOHANG) != child {
+                usleep(1000)
+                waited += 1
+            }
+            guard waited == 5000 else { continue }
+            hung += 1
             kill(child, SIGKILL)
             waitpid(child, nil, 0)
-            return true
         }
+        return hung
     }
 
     /// Makes the metadata of types that are not made yet, until the process ends.

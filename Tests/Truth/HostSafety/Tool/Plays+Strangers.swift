@@ -135,7 +135,8 @@ extension Play {
     }
 }
 
-private final class Flag: Sendable {
+/// Set by one thread, seen by others.
+final class Flag: Sendable {
     private let value = Atomic<Bool>(false)
     var isSet: Bool { value.load(ordering: .relaxed) }
     func set() { value.store(true, ordering: .relaxed) }

@@ -223,3 +223,8 @@ int host_touched_descriptors(void);
 
 /// Opens so many files and closes them. Returns how many it could open.
 int host_open_files(int count);
+
+/// From now on, a thread of the agent keeps the dynamic linker's lock for so much longer whenever it lists images.
+void host_keep_loader_longer(uint64_t ns);
+/// Lists the images, loads a library and starts a thread.
+void host_use_loader(void);
