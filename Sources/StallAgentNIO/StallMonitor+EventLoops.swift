@@ -95,7 +95,7 @@ extension StallMonitor {
 ///
 /// **Thread safety:** may be used on any thread. Releasing it does not end the watch.
 public final class WatchedEventLoops: Sendable {
-    private let state = Locked((waits: [WatchedWaits](), isStopped: false))
+    private let state = AgentLocked((waits: [WatchedWaits](), isStopped: false))
 
     init() {}
 

@@ -110,9 +110,9 @@ final class Door: Sendable {
         var door: OpaquePointer?
         var crossings: UInt64 = 0
     }
-    private let state: Locked<State>
+    private let state: AgentLocked<State>
 
-    init(_ door: OpaquePointer) { state = Locked(State(door: door)) }
+    init(_ door: OpaquePointer) { state = AgentLocked(State(door: door)) }
 
     deinit { close() }
 

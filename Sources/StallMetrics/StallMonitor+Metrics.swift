@@ -31,7 +31,7 @@ extension StallMonitor {
             Timer(label: "stallwatch_stall_seconds", dimensions: [("loop", report.loop)])
                 .recordNanoseconds(report.duration.wholeNanoseconds)
         }
-        let before = Locked(BusyTimes())
+        let before = AgentLocked(BusyTimes())
         repeatedly(every: max(interval, .seconds(1))) { [weak self] in
             guard let self else { return }
             let ratios = before.withLock { $0.ratios(busyTimes) }

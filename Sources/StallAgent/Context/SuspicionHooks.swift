@@ -16,7 +16,7 @@ final class SuspicionCell: Sendable {
     /// When the last suspected callout began, in nanoseconds.
     private let began = Atomic<UInt64>(0)
     private let answered = Atomic<UInt64>(0)
-    private let facts = Locked<[(began: UInt64, facts: [CauseEvidence])]>([])
+    private let facts = AgentLocked<[(began: UInt64, facts: [CauseEvidence])]>([])
 
     fileprivate init(loop: String, hooks: SuspicionHooks) {
         self.loop = loop
@@ -65,7 +65,7 @@ final class SuspicionHooks: Sendable {
     }
     private struct Wakeup: @unchecked Sendable { let pointer: UnsafeMutablePointer<stall_wakeup> }
 
-    private let state = Locked(State())
+    private let state = AgentLocked(State())
     private let hasHooks = Atomic<Bool>(false)
     /// Never freed; nil without memory: then no hook is called.
     private let wakeup = stall_wakeup_create().map { Wakeup(pointer: $0) }

@@ -41,7 +41,7 @@ final class RegistrationList: Sendable {
         var watches: [RegistrationKey: Registration] = [:]
         var isClosed = false
     }
-    private let state = Locked(State())
+    private let state = AgentLocked(State())
 
     /// Adds a registration. Returns the one that it replaces, or itself if the monitor has stopped; the caller must end
     /// either.

@@ -32,7 +32,7 @@ final class IntervalThread: @unchecked Sendable {
     // Unchecked because of the wake-up word, which is a futex and is never freed.
     private let wakeup: UnsafeMutablePointer<stall_wakeup>
     private let isStopped = Atomic<Bool>(false)
-    private let thread = Locked<AgentThread?>(nil)
+    private let thread = AgentLocked<AgentThread?>(nil)
 
     /// Nil without memory.
     init?(_ interval: Duration, _ body: @escaping @Sendable () -> Void) {

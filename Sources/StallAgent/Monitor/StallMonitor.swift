@@ -26,11 +26,11 @@ internal import Synchronization
 /// **Thread safety:** every method may be called from any thread.
 public final class StallMonitor: Sendable {
     let configuration: Configuration
-    let policies: Locked<PolicyResolver>
+    let policies: AgentLocked<PolicyResolver>
     /// The address of the running agent. Atomic, because a lock could be held forever in a forked child. The agent of a
     /// parent process is never freed in the child, since the child must not close its store's connection.
     private let running = Atomic<UInt>(0)
-    let executor = Locked<StallTaskExecutor?>(nil)
+    let executor = AgentLocked<StallTaskExecutor?>(nil)
 
     /// The parts of a running agent.
     final class Agent: Sendable {
@@ -42,10 +42,10 @@ public final class StallMonitor: Sendable {
         let controlGroup: ControlGroup
         let watches = RegistrationList()
         /// The threads that other modules watch by their waits.
-        let loopThreads = Locked<[ThreadID: WatchedLoopThread]>([:])
-        let settings = Locked<SettingsFile?>(nil)
-        let systemd = Locked<SystemdNotifier?>(nil)
-        let intervals = Locked<[IntervalThread]>([])
+        let loopThreads = AgentLocked<[ThreadID: WatchedLoopThread]>([:])
+        let settings = AgentLocked<SettingsFile?>(nil)
+        let systemd = AgentLocked<SystemdNotifier?>(nil)
+        let intervals = AgentLocked<[IntervalThread]>([])
         /// The process that started its threads.
         let generation = stall_fork_generation()
         fileprivate let isStopped = Once()
@@ -113,7 +113,7 @@ public final class StallMonitor: Sendable {
         var configuration = given
         configuration.logger = given.logger.untilExit
         self.configuration = configuration
-        policies = Locked(PolicyResolver(configuration))
+        policies = AgentLocked(PolicyResolver(configuration))
         stall_fork_prepare()
         startAgent(configuration)
     }

@@ -14,7 +14,7 @@ final class SystemdNotifier: Sendable {
     private let socket: String
     private let wakeup: Wakeup?
     private let isStopped = Atomic<Bool>(false)
-    private let thread = Locked<AgentThread?>(nil)
+    private let thread = AgentLocked<AgentThread?>(nil)
 
     /// systemd's request; nil without one.
     struct Request: Equatable {

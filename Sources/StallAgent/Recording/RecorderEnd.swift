@@ -13,7 +13,7 @@ final class RecorderEnd: @unchecked Sendable {
     private let wasRequested = Atomic<Bool>(false)
     private let wasFlushed = Atomic<Bool>(false)
     private let gate: UnsafeMutablePointer<stall_gate>
-    private let teardown = Locked<(@Sendable () -> Void)?>(nil)
+    private let teardown = AgentLocked<(@Sendable () -> Void)?>(nil)
 
     init() {
         gate = .allocate(capacity: 1)

@@ -43,7 +43,7 @@ final class StallNotifier: Sendable {
         var missed = 0
     }
 
-    private let state = Locked(State())
+    private let state = AgentLocked(State())
     /// The thread that runs a callback; 0 for none.
     private let caller = Atomic<Int32>(0)
     private let queue = BoundedQueue<StallReport>(capacity: 64)

@@ -10,9 +10,9 @@ final class CFRunLoopTarget: MonitoredTarget, @unchecked Sendable {
     // Unchecked because `loop` may be used from any thread until it is detached, once.
     private let loop: OpaquePointer
     private let thread: RegisteredThread
-    private let isDetached = Locked(false)
+    private let isDetached = AgentLocked(false)
     /// The mode at the last poll: this loop's beacon has no mode numbers.
-    private let mode = Locked("")
+    private let mode = AgentLocked("")
     /// The watchdog must not take Foundation's lock, so the probe thread does.
     private(set) lazy var correction = LoopCorrection { [weak self] in self?.answer($0, at: $1) }
 

@@ -17,7 +17,7 @@ final class QueueProbeThread: Sendable {
     }
     private struct Wakeup: @unchecked Sendable { let pointer: UnsafeMutablePointer<stall_wakeup> }
 
-    private let state = Locked(State())
+    private let state = AgentLocked(State())
     /// Never freed; nil without memory: then nothing is probed.
     private let wakeup = stall_wakeup_create().map { Wakeup(pointer: $0) }
 

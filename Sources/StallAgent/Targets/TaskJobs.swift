@@ -10,7 +10,7 @@ enum TaskJobs {
         weak var monitor: StallMonitor?
         let threshold: Duration?
     }
-    private static let watchers = Locked<[ObjectIdentifier: Watcher]>([:])
+    private static let watchers = AgentLocked<[ObjectIdentifier: Watcher]>([:])
 
     /// The priorities of Swift tasks: background, utility, default, user initiated, user interactive. Each has its own
     /// queue.

@@ -40,9 +40,9 @@ final class WatchedLoopThread: Sendable {
     private let id: ThreadID
     private let target: ThreadTarget
     private weak let monitor: StallMonitor?
-    private let state = Locked(State())
+    private let state = AgentLocked(State())
     /// Held while the thread is registered as `state` says, so that a later registration is not replaced by an earlier.
-    private let registering = Locked(())
+    private let registering = AgentLocked(())
 
     init(
         _ thread: RegisteredThread, _ beacon: SharedBeacon, way: String,

@@ -47,6 +47,7 @@ public final class StallTaskExecutor: TaskExecutor, WorkerGroup, @unchecked Send
     let generation = stall_fork_generation()
     /// The number of its threads.
     public var threadCount: Int { workers.count }
+    /// Not ``AgentLocked``: every job takes it, and a forked child has an executor of its own.
     private let jobs = Locked(JobList())
     private let available = DispatchSemaphore(value: 0)
     private let waiting = Atomic<Int>(0)

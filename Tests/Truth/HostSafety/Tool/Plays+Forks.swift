@@ -56,6 +56,39 @@ extension Play {
             stage.stall(monitor)
             stage.stop(monitor)
         },
+        // Other threads use the monitor at every moment, and hold its locks at the fork.
+        Play(name: "fork-while-the-monitor-is-used") { stage in
+            let monitor = try stage.start()
+            for name in 0..<2_000 { monitor.setThreshold(.milliseconds(200), for: "none \(name)") }
+            let isOver = Flag()
+            for number in 0..<3 {
+                Thread.detachNewThread {
+                    while !isOver.isSet {
+                        monitor.setThreshold(.milliseconds(200), for: "none \(number)")
+                        monitor.withActivity("none") {}
+                        usleep(100)
+                    }
+                }
+            }
+            let hung = hungChildren(of: 40) {
+                let child = Stage(stage.directory)
+                guard monitor.restartAfterFork(store: stage.directory + "/child.sqlite") else {
+                    _exit(3)
+                }
+                monitor.watch(EventRunLoop.main, as: "main")
+                let marks = monitor.watchCurrentThread(as: "marks")
+                marks.begin()
+                monitor.setThreshold(.milliseconds(200), for: "main")
+                monitor.withActivity("child") {}
+                marks.end()
+                monitor.watchTasks()
+                child.stop(monitor)
+            }
+            isOver.set()
+            for _ in 0..<hung { print("hung child") }
+            stage.stall(monitor)
+            stage.stop(monitor)
+        },
     ]
 
     /// How many of the children do not get to their end. Not many more are made after two of them.
