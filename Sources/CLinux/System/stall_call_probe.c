@@ -65,6 +65,12 @@ static int compare(void) {
     return 0;
 }
 
+static int send_nothing(void) {
+    struct stat facts;
+    if (fstat(STDERR_FILENO, &facts) != 0 || !S_ISSOCK(facts.st_mode)) return 0;
+    return unless(send(-1, "", 0, 0), EBADF);
+}
+
 static const struct {
     const char *name, *effect;
     int (*probe)(void);
@@ -77,6 +83,7 @@ static const struct {
     {"getpeername", "a wait for a socket is reported without its peer", read_peer},
     {"statx", "the agent does not notice that the app has closed its descriptors", identify},
     {"fadvise64", "a wait for a FIFO may be reported as one for a disk", advise},
+    {"sendto", "the agent's own lines are lost, because standard error is a socket", send_nothing},
     {"kcmp", "", compare},
 };
 

@@ -59,8 +59,7 @@ extension StallMonitor {
         public init(
             app: String, version: String, store: String = defaultStore,
             threshold: Duration = .milliseconds(250), symbolizes: Bool = true,
-            logger: Logger = Logger(
-                label: "stallwatch", factory: { StreamLogHandler.standardError(label: $0) })
+            logger: Logger = defaultLogger
         ) {
             self.app = app
             self.version = version
@@ -68,6 +67,12 @@ extension StallMonitor {
             self.threshold = threshold
             self.symbolizes = symbolizes
             self.logger = logger
+        }
+
+        /// Writes to standard error, in swift-log's format and without stdio. It never waits for a reader: lines that
+        /// standard error cannot take at once are dropped, and counted before the next line.
+        public static var defaultLogger: Logger {
+            Logger(label: "stallwatch", factory: { StandardErrorLog(label: $0) })
         }
 
         /// The default path of the store: in the service's state directory, where the job of stallctl's package expects

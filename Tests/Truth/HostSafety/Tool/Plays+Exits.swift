@@ -39,6 +39,19 @@ extension Play {
             withExtendedLifetime(monitor) { exitSoon(stage) }
             sleep(5)
         },
+        // The disk is full and the log collector is stuck: the agent's own lines wait for neither stdio nor the pipe.
+        Play(name: "exit-with-standard-error-full") { stage in
+            try stage.measureExit("inner-exit-standard-error")
+        },
+        Play(name: "inner-exit-standard-error", isInner: true) { stage in
+            alarm(10)
+            host_fill_standard_error()
+            _ = try StallMonitor.start(stage.configuration { $0.store = "/proc/none/store" })
+            stage.rest(.milliseconds(200))
+            exitSoon(stage)
+            fflush(nil)
+            sleep(5)
+        },
         Play(name: "exit-while-callback-runs") { stage in
             try stage.measureExit("inner-exit-callback")
         },

@@ -228,3 +228,6 @@ int host_open_files(int count);
 void host_keep_loader_longer(uint64_t ns);
 /// Lists the images, loads a library and starts a thread.
 void host_use_loader(void);
+
+/// Makes standard error a pipe that is full and that nobody reads.
+void host_fill_standard_error(void);
