@@ -18,13 +18,13 @@ enum TaskJobs {
 
     /// Makes a monitor watch every thread that runs jobs, present and future. False if the runtime has no hook.
     static func begin(for monitor: StallMonitor, threshold: Duration?) -> Bool {
-        watchers.withLock {
-            $0[ObjectIdentifier(monitor)] = Watcher(monitor: monitor, threshold: threshold)
+        // The hook is set and removed under the lock: another monitor's end would remove it from under this one.
+        let isHooked = watchers.withLock { watchers in
+            guard stall_jobs_start({ TaskJobs.watch($0) }) else { return false }
+            watchers[ObjectIdentifier(monitor)] = Watcher(monitor: monitor, threshold: threshold)
+            return true
         }
-        guard stall_jobs_start({ TaskJobs.watch($0) }) else {
-            end(for: monitor)
-            return false
-        }
+        guard isHooked else { return false }
         for number in 0..<stall_worker_count() {
             monitor.watchWorker(number, threshold: threshold)
         }
@@ -40,14 +40,11 @@ enum TaskJobs {
 
     /// Undoes `begin`. Removes the hook after the last monitor.
     static func end(for monitor: StallMonitor) {
-        let isLast = watchers.withLock { watchers in
-            guard watchers.removeValue(forKey: ObjectIdentifier(monitor)) != nil else {
-                return false
-            }
+        watchers.withLock { watchers in
+            guard watchers.removeValue(forKey: ObjectIdentifier(monitor)) != nil else { return }
             watchers = watchers.filter { $0.value.monitor != nil }
-            return watchers.isEmpty
+            if watchers.isEmpty { stall_jobs_stop() }
         }
-        if isLast { stall_jobs_stop() }
     }
 
     /// Called on a thread that is about to run its first job.
