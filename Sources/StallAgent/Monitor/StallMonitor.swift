@@ -50,6 +50,7 @@ public final class StallMonitor: Sendable {
         let generation = stall_fork_generation()
         fileprivate let isStopped = Once()
         fileprivate let hasReportedFork = Once()
+        fileprivate let hasReportedFlood = Once()
 
         fileprivate init(
             watchdog: Watchdog, recorder: Recorder, sampler: SharedSampler?,
@@ -248,7 +249,21 @@ public final class StallMonitor: Sendable {
             loop: loop, name: name, threshold: threshold, thread: thread, detach: detach)
         let superseded = watches.insert(watch, for: key)
         if let superseded { end(superseded) }
-        if superseded?.loop !== loop { agent.watchdog.watch(loop) }
+        guard superseded?.loop !== loop, let refusal = agent.watchdog.watch(loop) else { return }
+        if let refused = watches.remove(key, ifItIs: loop) { refused.detach() }
+        report(refusal, of: name, agent)
+    }
+
+    private func report(_ refusal: Watchdog.Refusal, of name: String, _ agent: Agent) {
+        switch refusal {
+        case .noRoomInLoop:
+            configuration.logger.error(
+                "\(name) cannot be watched: \(STALL_WATCHER_LIMIT) monitors watch it already")
+        case .tooManyRequests:
+            guard agent.hasReportedFlood.claim() else { return }
+            configuration.logger.warning(
+                "\(name) is not watched: too many watches begin at once; more are only counted")
+        }
     }
 
     /// Ends the registration with this key, if any.

@@ -157,6 +157,7 @@ private struct Recording {
             ImageTable.rememberLoaded()
             while let request = requests.poll() ?? nextHandedOver() { handle(request) }
             if lost > 0 { countLosses() }
+            store.countLosses(watchdog.takeRefused(), reason: .blind)
             if end.isRequested { return }
             let deadline = checkWatchdog()
             guard unfinished.locations.isEmpty else {
@@ -295,6 +296,7 @@ private struct Recording {
     private mutating func countLosses() {
         store.countLosses(lost, reason: .dropped)
         store.countLosses(notifier.takeMissed(), reason: .callback)
+        store.countLosses(watchdog.takeRefused(), reason: .blind)
         lost = 0
     }
 

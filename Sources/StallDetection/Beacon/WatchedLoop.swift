@@ -1,6 +1,7 @@
 // A watched loop, the protocol through which the watchdog queries its thread, and the samples of a suspected stall.
 
 package import StallModel
+internal import Synchronization
 
 /// One loop that a watchdog polls.
 package final class WatchedLoop: Sendable {
@@ -11,6 +12,15 @@ package final class WatchedLoop: Sendable {
     package let policies: ModePolicies
     /// Answers the watchdog's queries about this loop's thread and receives its stalls.
     package let responder: any StallResponder
+    private let stage = Atomic<UInt8>(Stage.ended)
+    /// The loop's own count of long spans at the request.
+    private let stallsBefore: UInt64
+
+    private enum Stage {
+        static let ended: UInt8 = 0
+        static let requested: UInt8 = 1
+        static let watched: UInt8 = 2
+    }
 
     package init(
         name: String, beacon: LoopBeacon, policies: ModePolicies, responder: any StallResponder
@@ -19,6 +29,22 @@ package final class WatchedLoop: Sendable {
         self.beacon = beacon
         self.policies = policies
         self.responder = responder
+        stallsBefore = beacon.stallCount
+    }
+
+    func request() { stage.store(Stage.requested, ordering: .sequentiallyConsistent) }
+
+    /// The watchdog has the request. False if the watch was ended before.
+    func take() -> Bool { replace(Stage.requested, by: Stage.watched) }
+
+    /// Ends the watch. False if the watchdog has it, or must see what the loop has counted meanwhile.
+    func cancel() -> Bool {
+        beacon.stallCount == stallsBefore && replace(Stage.requested, by: Stage.ended)
+    }
+
+    private func replace(_ old: UInt8, by new: UInt8) -> Bool {
+        stage.compareExchange(expected: old, desired: new, ordering: .sequentiallyConsistent)
+            .exchanged
     }
 }
 
@@ -34,7 +60,7 @@ package enum IncidentKind: UInt8, Hashable, Sendable {
 /// loop's
 /// thread may hold any lock of the app, the heap's included: implementations must not allocate, free or wait.
 package protocol StallResponder: AnyObject, Sendable {
-    /// Watching begins. Prepares what later calls need; only this method may allocate.
+    /// Watching begins. Prepares what later calls need; only this method may allocate. Thousands may begin in a second.
     func prepare()
     /// The beacon has been busy for long enough to be suspected. Corrects the beacon if the loop is not busy after all.
     /// False while that is not known yet.

@@ -6,6 +6,7 @@
 
 internal import CLinux
 package import StallModel
+internal import Synchronization
 
 /// A thread that watches any number of loops.
 package final class Watchdog: Sendable {
@@ -14,6 +15,7 @@ package final class Watchdog: Sendable {
     private let suspensionProbe: SuspensionProbe
     private let thread: AgentThread
     private let pulse = WatchdogPulse()
+    private let refused = Atomic<Int>(0)
     /// The index of the monitor's slot in the process record; -1 without one. `join` does not release it, because the
     /// store's writer still uses it.
     package let processRecord = stall_process_record_reserve()
@@ -46,13 +48,40 @@ package final class Watchdog: Sendable {
         self.thread = thread
     }
 
+    /// Why a loop is not watched.
+    package enum Refusal: Sendable {
+        /// As many watchdogs as a loop can wake have it already.
+        case noRoomInLoop
+        /// The watchdog is behind with the watches requested before.
+        case tooManyRequests
+    }
+
     /// Watches a loop from now on. Any thread.
-    package func watch(_ loop: WatchedLoop) {
+    ///
+    /// - Returns: Why not, or nil. Refusals are counted.
+    @discardableResult
+    package func watch(_ loop: WatchedLoop) -> Refusal? {
+        guard inbox.reserveWatch() else { return refuse(.tooManyRequests) }
         let slot = WatchSlot(loop)
         // The loop counts its long spans from now on, even if this watchdog has no CPU for a while.
-        loop.beacon.connect(to: wakeup.pointer, stallLength: loop.policies.base.threshold)
+        let hasJoined = loop.beacon.connect(
+            to: wakeup.pointer, stallLength: loop.policies.base.threshold)
+        guard hasJoined else {
+            inbox.releaseWatch()
+            return refuse(.noRoomInLoop)
+        }
+        loop.request()
         send(.watch(slot))
+        return nil
     }
+
+    private func refuse(_ refusal: Refusal) -> Refusal {
+        refused.wrappingAdd(1, ordering: .relaxed)
+        return refusal
+    }
+
+    /// The number of watches that were refused since the last call.
+    package func takeRefused() -> Int { refused.exchange(0, ordering: .relaxed) }
 
     /// Applies other policies to a loop from its next poll on. Any thread.
     package func setPolicies(_ policies: ModePolicies, of loop: WatchedLoop) {
@@ -60,7 +89,11 @@ package final class Watchdog: Sendable {
     }
 
     /// Stops watching a loop; an open stall is ended with its duration so far. Any thread.
-    package func unwatch(_ loop: WatchedLoop) { send(.unwatch(loop)) }
+    package func unwatch(_ loop: WatchedLoop) {
+        // An app with a thread for each request may watch thousands of them in a second.
+        guard loop.cancel() else { return send(.unwatch(loop)) }
+        loop.beacon.disconnect(from: wakeup.pointer)
+    }
 
     /// Frees what the watchdog has retired. Any thread but the watchdog's.
     package func collect() { inbox.collect() }

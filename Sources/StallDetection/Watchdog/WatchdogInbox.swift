@@ -28,6 +28,9 @@ final class WatchdogInbox: Sendable {
     /// The addresses of retained entries, or 0.
     private let top = Atomic<UInt>(0)
     private let spent = Atomic<UInt>(0)
+    /// The watches that were requested and not seen yet. The other requests are about loops that are watched.
+    private let waitingWatches = Atomic<Int>(0)
+    static let watchLimit = 1024
 
     deinit {
         while let entry = takeAll() { entry.retireAll(in: self) }
@@ -35,6 +38,16 @@ final class WatchdogInbox: Sendable {
     }
 
     var isEmpty: Bool { top.load(ordering: .sequentiallyConsistent) == 0 }
+
+    /// Takes room for a watch; false if too many wait.
+    func reserveWatch() -> Bool {
+        let count = waitingWatches.wrappingAdd(1, ordering: .relaxed).newValue
+        if count > Self.watchLimit { releaseWatch() }
+        return count <= Self.watchLimit
+    }
+
+    /// The watch has been seen, or is not requested after all.
+    func releaseWatch() { waitingWatches.wrappingSubtract(1, ordering: .relaxed) }
 
     func push(_ request: WatchdogRequest) {
         collect()

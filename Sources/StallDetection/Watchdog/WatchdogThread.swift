@@ -20,6 +20,8 @@ struct WatchdogThread: ~Copyable {
     private var suspensionProbeFiles: SuspensionProbe.Files?
     private var suspensionTracker: SuspensionTracker
     private var nextMeasure = MonotonicInstant(nanoseconds: .max)
+    /// The oldest request that was taken from the inbox and not looked at.
+    private var unread: WatchdogInbox.Entry?
 
     private static let measureInterval = Duration.seconds(60)
     /// Polls that are due this soon are done now: one wake-up serves several loops.
@@ -30,6 +32,8 @@ struct WatchdogThread: ~Copyable {
     /// Reading a thread's files takes about 20 us. A reading that took longer was interrupted.
     private static let shortestLimitOfReading = Duration.milliseconds(1)
     private static let readings = 4
+    /// How long requests are received before the loops that are due are polled.
+    private static let longestReceipt = Duration.milliseconds(5)
     /// How often it is checked whether a thread is still in its crash handler.
     private static let crashInterval = Duration.milliseconds(250)
 
@@ -88,11 +92,13 @@ struct WatchdogThread: ~Copyable {
     /// Returns false after a stop request.
     private mutating func receiveRequests() -> Bool {
         var isRunning = true
-        var next = inbox.takeAll()
-        while let entry = next {
-            next = inbox.next(after: entry)
+        let end = now() + Self.longestReceipt
+        while let entry = unread ?? inbox.takeAll() {
+            unread = inbox.next(after: entry)
             switch entry.request {
-            case .watch(let slot): if isRunning { add(slot) }
+            case .watch(let slot):
+                inbox.releaseWatch()
+                if isRunning, slot.loop.take() { add(slot) }
             case .setPolicies(let loop, let policies):
                 entry.retiredPolicies = setPolicies(policies, of: loop)
             case .unwatch(let loop): entry.retired = remove(loop)
@@ -101,6 +107,8 @@ struct WatchdogThread: ~Copyable {
                 isRunning = false
             }
             inbox.retire(entry)
+            // The loops that are due come first; the rest of the requests waits for the next round.
+            if isRunning, now() >= end { return true }
         }
         return isRunning
     }
@@ -378,7 +386,7 @@ struct WatchdogThread: ~Copyable {
         pulse.expect(at: due)
         suspensionTracker.goToSleep(at: now(), ownThread.counters())
         stall_wakeup_prepare(wakeup, kind)
-        guard inbox.isEmpty, !hasAnyMoved(due) else {
+        guard unread == nil, inbox.isEmpty, !hasAnyMoved(due) else {
             return stall_wakeup_prepare(wakeup, UInt32(STALL_WATCHDOG_AWAKE))
         }
         stall_wakeup_wait(wakeup, kind, due?.nanoseconds ?? .max)

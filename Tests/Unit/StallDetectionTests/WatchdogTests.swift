@@ -1,4 +1,5 @@
 import CLinux
+import Dispatch
 import StallModel
 import Testing
 
@@ -154,6 +155,80 @@ import Testing
         let queued = try await verdicts(
             busy: .milliseconds(600), delay: .milliseconds(590), movesAtLook: 2)
         #expect(!queued.contains(.stalled))
+    }
+
+    /// Its watchdog is held in the first preparation.
+    final class Preparer: StallResponder, @unchecked Sendable {
+        // Unchecked because only the watchdog's thread calls it, and the test reads it afterwards.
+        let (isHeld, mayGoOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        private(set) var count = 0
+        func prepare() {
+            count += 1
+            guard count == 1 else { return }
+            isHeld.signal()
+            mayGoOn.wait()
+        }
+        func evidence(isSuspect: Bool) -> ThreadEvidence { ThreadEvidence(cpuTime: .zero) }
+        func takeSample(_ kind: IncidentKind, of reading: LoopReading, within limit: Duration) {}
+        func measured(from first: LoopCounters, to last: LoopCounters) -> Bool { true }
+        func stallChanged(_ incident: StallIncident) {}
+    }
+
+    private func loop(_ beacon: Beacon, _ responder: any StallResponder) -> WatchedLoop {
+        WatchedLoop(
+            name: "main", beacon: LoopBeacon(beacon.pointer),
+            policies: ModePolicies(DetectionPolicy(threshold: .seconds(100))), responder: responder)
+    }
+
+    @Test func `watches that end before the watchdog sees them cost it nothing, and have a limit`()
+        throws
+    {
+        let (beacon, preparer) = (Beacon(), Preparer())
+        defer { stall_beacon_release(beacon.pointer) }
+        let watchdog = try #require(Watchdog())
+        watchdog.watch(loop(beacon, preparer))
+        preparer.isHeld.wait()
+        var refusals: [Watchdog.Refusal?] = []
+        for _ in 0..<WatchdogInbox.watchLimit + 10 {
+            let short = loop(beacon, preparer)
+            refusals.append(watchdog.watch(short))
+            if refusals.last == .some(nil) { watchdog.unwatch(short) }
+        }
+        #expect(refusals.filter { $0 == .tooManyRequests }.count == 10)
+        #expect(watchdog.takeRefused() == 10 && watchdog.takeRefused() == 0)
+        preparer.mayGoOn.signal()
+        watchdog.stop()
+        #expect(preparer.count == 1)
+        #expect(watchdog.watch(loop(beacon, preparer)) == nil)
+    }
+
+    @Test func `a watch that ends with a stall of its own is seen`() throws {
+        let (first, beacon, preparer) = (Beacon(), Beacon(), Preparer())
+        let watchdog = try #require(Watchdog())
+        watchdog.watch(loop(first, preparer))
+        preparer.isHeld.wait()
+        let short = loop(beacon, preparer)
+        watchdog.watch(short)
+        beacon.awake(at: now + .seconds(-200))
+        beacon.publish(.waiting, at: now)
+        watchdog.unwatch(short)
+        preparer.mayGoOn.signal()
+        watchdog.stop()
+        #expect(preparer.count == 2)
+        for beacon in [first, beacon] { stall_beacon_release(beacon.pointer) }
+    }
+
+    @Test func `a loop that wakes as many watchdogs as it can refuses another`() throws {
+        let (beacon, preparer) = (Beacon(), Preparer())
+        defer { stall_beacon_release(beacon.pointer) }
+        preparer.mayGoOn.signal()
+        for _ in 0..<STALL_WATCHER_LIMIT {
+            #expect(stall_beacon_join(beacon.pointer, stall_wakeup_create()!, 1_000_000))
+        }
+        let watchdog = try #require(Watchdog())
+        #expect(watchdog.watch(loop(beacon, preparer)) == .noRoomInLoop)
+        watchdog.stop()
+        #expect(watchdog.takeRefused() == 1 && preparer.count == 0)
     }
 
     @Test func `requests arrive in their order from many threads`() async {

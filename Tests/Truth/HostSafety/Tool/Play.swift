@@ -101,7 +101,7 @@ struct Play {
     static let all =
         lifecycles + forks + hosts + identities + targets + files
         + faults + exits + signals + copies + descriptors + schedules + environments
-        + limits + pages + strangers + handlers
+        + limits + pages + strangers + handlers + crowds
 }
 
 /// The machine does not allow a play.

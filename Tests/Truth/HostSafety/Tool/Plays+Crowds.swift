@@ -1,0 +1,62 @@
+// More of everything than an app has: monitors, watches, threads.
+
+import CHostSafety
+import Foundation
+import Logging
+import StallAgent
+import StallRunLoop
+
+extension Play {
+    static let crowds: [Play] = [
+        // A loop has room for eight watchdogs. Whoever is refused says so and counts it.
+        Play(name: "twelve-monitors") { stage in
+            let logs = (0..<12).map { _ in KeptLog() }
+            var monitors: [StallMonitor] = []
+            let reported = (0..<12).map { _ in Flag() }
+            for number in 0..<12 {
+                let log = logs[number]
+                monitors.append(
+                    try StallMonitor.start(
+                        stage.configuration {
+                            $0.store = stage.directory + "/monitor\(number).sqlite"
+                            $0.logger = Logger(label: "crowd", factory: { _ in log })
+                        }))
+                monitors[number].watch(EventRunLoop.main, as: "main")
+                let isReported = reported[number]
+                monitors[number].onStall { _ in isReported.set() }
+            }
+            stage.settle()
+            stage.stall(monitors[0])
+            for monitor in monitors { stage.stop(monitor, within: .seconds(10)) }
+            for number in 0..<12 {
+                let said = logs[number].has("cannot be watched")
+                if !reported[number].isSet, !said { print("blind monitor \(number) says nothing") }
+                if reported[number].isSet, said { print("crashed monitor \(number) says both") }
+            }
+            // The plan is of the first monitor's store.
+            try FileManager.default.copyItem(
+                atPath: stage.directory + "/monitor0.sqlite", toPath: stage.store)
+        },
+    ]
+}
+
+/// Keeps the lines of a log.
+private final class KeptLog: LogHandler, @unchecked Sendable {
+    // Unchecked because of the lock.
+    private let lock = NSLock()
+    private var lines: [String] = []
+    var metadata: Logger.Metadata {
+        get { [:] }
+        set {}
+    }
+    var logLevel: Logger.Level {
+        get { .trace }
+        set {}
+    }
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { nil }
+        set {}
+    }
+    func log(event: LogEvent) { lock.withLock { lines.append("\(event.message)") } }
+    func has(_ text: String) -> Bool { lock.withLock { lines.contains { $0.contains(text) } } }
+}
