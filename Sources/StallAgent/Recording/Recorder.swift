@@ -105,6 +105,8 @@ private struct Recording {
     private var ended: [(report: UniqueID, began: UInt64)] = []
     /// The number of stalls that could not be handed over.
     private var lost = 0
+    /// The first loop of a list of those whose end did not fit into the ring; 0 for none.
+    private var unannounced: UInt = 0
     /// The symbolication time of open reports so far.
     var namingTime: [UniqueID: Duration] = [:]
     /// Names found so far, for reports passed to callbacks. The store has them all.
@@ -191,7 +193,20 @@ private struct Recording {
             targetMonitor.release()
             watchdog.collect()
         }
+        releaseUnannounced()
         lost += ring.takeDropped()
+    }
+
+    /// Releases the loops whose end did not fit into the ring, once their records have been read.
+    private mutating func releaseUnannounced() {
+        if unannounced == 0 { unannounced = ring.takeUnannounced() }
+        guard unannounced != 0, ring.isEmpty else { return }
+        while let pointer = UnsafeRawPointer(bitPattern: unannounced) {
+            let ended = Unmanaged<TargetMonitor>.fromOpaque(pointer)
+            unannounced = ended._withUnsafeGuaranteedRef { $0.nextUnannounced }
+            ended.release()
+        }
+        watchdog.collect()
     }
 
     private mutating func enqueue(_ request: RecorderRequest) {

@@ -44,6 +44,7 @@ final class HandoverRing: @unchecked Sendable {
     private let written = Atomic<Int>(0)
     private let read = Atomic<Int>(0)
     private let dropped = Atomic<Int>(0)
+    private let unannounced = Atomic<UInt>(0)
     private var draft = 0
     private var fits = true
     private var reserve = 0
@@ -119,6 +120,18 @@ final class HandoverRing: @unchecked Sendable {
     /// Counts a stall that could not be handed over.
     func countDropped() { dropped.wrappingAdd(1, ordering: .relaxed) }
 
+    /// Adds a sender whose last record did not fit to a list, for which it has room.
+    func addUnannounced(_ sender: UInt, setNext: (UInt) -> Void) {
+        var first = unannounced.load(ordering: .relaxed)
+        while true {
+            setNext(first)
+            let (isDone, now) = unannounced.compareExchange(
+                expected: first, desired: sender, ordering: .releasing)
+            if isDone { return }
+            first = now
+        }
+    }
+
     private func addGap() {
         let length = capacity - draft % capacity
         guard hasRoom(length) else { return }
@@ -174,6 +187,10 @@ final class HandoverRing: @unchecked Sendable {
         let header = UnsafeRawPointer(memory + at % capacity).load(as: Header.self)
         read.store(at + Int(header.length), ordering: .releasing)
     }
+
+    /// The first sender of the list of `addUnannounced`, which is empty from now on; 0 for none. Whatever they wrote
+    /// before is in the ring.
+    func takeUnannounced() -> UInt { unannounced.exchange(0, ordering: .acquiring) }
 
     /// The number of stalls since the last call that could not be handed over.
     func takeDropped() -> Int { dropped.exchange(0, ordering: .relaxed) }

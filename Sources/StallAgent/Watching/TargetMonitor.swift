@@ -7,6 +7,7 @@ internal import StallCapture
 internal import StallCause
 internal import StallDetection
 internal import StallModel
+internal import Synchronization
 
 /// The path from the watchdog to the recorder.
 struct Handover: @unchecked Sendable {
@@ -41,6 +42,8 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
     private let suspicions: SuspicionCell
     /// The callout whose suspicion was announced last.
     private var announced: MonotonicInstant?
+    /// The next of the loops whose end did not fit into the ring.
+    private(set) var nextUnannounced: UInt = 0
     /// The recorder's state of this loop.
     let assembly: IncidentAssembly
 
@@ -67,11 +70,23 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
     private var sender: UInt { UInt(bitPattern: Unmanaged.passUnretained(self).toOpaque()) }
     private var now: MonotonicInstant { MonotonicInstant(nanoseconds: stall_monotonic_ns()) }
 
-    /// Opens the thread's files, and runs all steps of a stall once, so that the Swift runtime creates its metadata at
-    /// first use now.
+    /// Opens the thread's files. For the first target of its kind also runs all steps of a stall once, so that the
+    /// Swift runtime creates its metadata at first use now.
     func prepare() {
         _ = Unmanaged.passRetained(self)
+        let kind = ObjectIdentifier(type(of: target))
+        guard !WarmKinds.contains(kind) else {
+            _ = account.evidence(isSuspect: false, isAsked: false)
+            if let thread = account.thread { causes.follow(thread) }
+            return
+        }
         _ = account.evidence(isSuspect: true, isAsked: false)
+        warmUp()
+        // Without a thread not all of the steps were run.
+        if sampler != nil, account.thread != nil { WarmKinds.insert(kind) }
+    }
+
+    private func warmUp() {
         ring.begin()
         let reading = beacon.read(at: now)
         addSample(.stall, of: reading, within: .zero)
@@ -282,7 +297,7 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
         if unsent != nil { ring.countDropped() }
         ring.begin()
         ring.append(.unwatched, UnwatchedRecord(), from: sender)
-        _ = ring.commit()
+        if !ring.commit() { ring.addUnannounced(sender) { nextUnannounced = $0 } }
         stall_wakeup_signal(handover.wakeup)
     }
 
@@ -298,5 +313,25 @@ extension StallIncident {
         StallIncident(
             began: now, duration: .zero, threshold: .zero, cpuTime: .zero, detectionDelay: .zero,
             verdict: .stalled, hasEnded: false)
+    }
+}
+
+/// The kinds of targets for which all steps of a stall have been run in this process.
+private enum WarmKinds {
+    /// There are fewer kinds than places.
+    private static let places = InlineArray<16, Atomic<UInt>> { _ in Atomic(0) }
+
+    static func contains(_ kind: ObjectIdentifier) -> Bool {
+        let wanted = UInt(bitPattern: kind)
+        return places.indices.contains { places[$0].load(ordering: .relaxed) == wanted }
+    }
+
+    static func insert(_ kind: ObjectIdentifier) {
+        let wanted = UInt(bitPattern: kind)
+        for index in places.indices {
+            let (isDone, other) = places[index].compareExchange(
+                expected: 0, desired: wanted, ordering: .relaxed)
+            if isDone || other == wanted { return }
+        }
     }
 }

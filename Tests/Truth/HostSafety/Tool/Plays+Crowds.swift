@@ -5,6 +5,7 @@ import Foundation
 import Logging
 import StallAgent
 import StallRunLoop
+import Synchronization
 
 extension Play {
     static let crowds: [Play] = [
@@ -37,7 +38,50 @@ extension Play {
             try FileManager.default.copyItem(
                 atPath: stage.directory + "/monitor0.sqlite", toPath: stage.store)
         },
+        // A thread for each request, and each marks its work.
+        Play(name: "thread-per-request") { stage in
+            let log = KeptLog()
+            let monitor = try stage.start {
+                $0.logger = Logger(label: "crowd", factory: { _ in log })
+            }
+            let (isOver, reports) = (Flag(), Count())
+            monitor.onStall { report in
+                if report.activity?.hasPrefix("planned") == true {
+                    reports.value.add(1, ordering: .relaxed)
+                }
+            }
+            stage.stall(monitor)
+            let before = residentBytes()
+            for _ in 0..<2 {
+                Thread.detachNewThread {
+                    while !isOver.isSet {
+                        let marks = monitor.watchCurrentThread(as: "request")
+                        marks.begin()
+                        marks.end()
+                    }
+                }
+            }
+            for _ in 0..<12 { stage.stall(monitor, for: .milliseconds(300)) }
+            let grown = residentBytes() - before
+            isOver.set()
+            stage.stop(monitor)
+            let count = reports.value.load(ordering: .relaxed)
+            print("reports \(count) of \(stage.planned), \(grown >> 20) MiB more")
+            if count * 4 < stage.planned * 3 { print("blind for the other loops") }
+            if log.has("has not come back") { print("blind for seconds") }
+            if grown > 24 << 20 { print("crashed by \(grown >> 20) MiB more") }
+        },
     ]
+
+    private static func residentBytes() -> Int {
+        let text = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8)) ?? ""
+        let pages = text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
+        return pages * 4096
+    }
+}
+
+private final class Count: Sendable {
+    let value = Atomic<Int>(0)
 }
 
 /// Keeps the lines of a log.
