@@ -26,7 +26,11 @@ typedef struct {
     pid_t owner;
     uint32_t is_prepared;
     uint64_t run[2];
-    stall_process_record *page;  // stays mapped: a loop may store into it at any moment
+    stall_process_record *page;
+    // Pages of earlier monitors, the older one last, stay mapped: a loop may store into one late. The older one's place
+    // is the next page's.
+    void *retired[2];
+    pid_t retirer;  // the process that they are from: in a forked child, a parent's page is not reused
 } entry;
 
 enum { ENTRY_LIMIT = 8, CLAIMED = -1 };
@@ -65,7 +69,24 @@ int32_t stall_process_record_reserve(void) {
     return -1;
 }
 
+static void retire_page(entry *entry) {
+    stall_process_record *page = page_of(entry);
+    if (!page) return;
+    if (entry->retirer != stall_own_process()) entry->retired[0] = NULL;
+    entry->retired[1] = entry->retired[0];
+    entry->retired[0] = page;
+    entry->retirer = stall_own_process();
+    __atomic_store_n(&entry->page, NULL, __ATOMIC_RELEASE);
+}
+
+static void *take_retired(entry *entry) {
+    void *place = entry->retirer == stall_own_process() ? entry->retired[1] : NULL;
+    entry->retired[1] = NULL;
+    return place;
+}
+
 static void release_entry(entry *entry) {
+    retire_page(entry);
     __atomic_store_n(&entry->is_prepared, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&entry->owner, 0, __ATOMIC_RELEASE);
 }
@@ -99,7 +120,11 @@ void stall_process_record_release(int32_t monitor, bool is_run_known) {
     release_entry(entry);
 }
 
-static void *map_page(const entry *entry) {
+static void *map_memory(void *place, int flags, int file) {
+    return mmap(place, PAGE, PROT_READ | PROT_WRITE, flags | (place ? MAP_FIXED : 0), file, 0);
+}
+
+static void *map_page(const entry *entry, void *place) {
     char path[64];
     stall_process_record_path(entry->run[0], entry->run[1], path);
     int file = stall_descriptor_own(open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
@@ -107,7 +132,7 @@ static void *map_page(const entry *entry) {
     fchmod(file, 0600);  // whatever the app's umask
     // Allocated completely before the first store: a page that cannot be allocated later would raise SIGBUS.
     int error = posix_fallocate(file, 0, PAGE);
-    void *memory = error ? MAP_FAILED : mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    void *memory = error ? MAP_FAILED : map_memory(place, MAP_SHARED, file);
     stall_descriptor_end(file);
     if (memory == MAP_FAILED) unlink(path);
     return memory;
@@ -117,9 +142,10 @@ static stall_process_record *make_page(entry *entry) {
     if (!__atomic_load_n(&entry->is_prepared, __ATOMIC_ACQUIRE)) return NULL;
     stall_process_record *record = page_of(entry);
     if (record) return record;
-    void *memory = map_page(entry);
+    void *place = take_retired(entry);
+    void *memory = map_page(entry, place);
     if (memory == MAP_FAILED && stall_page_copy_is_kept(monitor_of(entry)))
-        memory = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        memory = map_memory(place, MAP_PRIVATE | MAP_ANONYMOUS, -1);
     if (memory == MAP_FAILED) return NULL;
     record = memory;
     record->run[0] = entry->run[0];
