@@ -51,6 +51,9 @@ static const char add_partial_imports[] = {
 static const char shorten_reports[] = {
 #embed "../../migrations/0017_shorten_reports.sql"
     , 0};
+static const char add_delayed_time[] = {
+#embed "../../migrations/0018_add_delayed_time.sql"
+    , 0};
 
 static const StallMigration migrations[] = {
     {"0001_create_reports", create_reports},
@@ -69,6 +72,7 @@ static const StallMigration migrations[] = {
     {"0015_roll_up_exposure", roll_up_exposure},
     {"0016_add_partial_imports", add_partial_imports},
     {"0017_shorten_reports", shorten_reports},
+    {"0018_add_delayed_time", add_delayed_time},
 };
 
 const int stall_migration_count = sizeof migrations / sizeof *migrations;

@@ -25,6 +25,7 @@ struct ReportLine: Decodable {
     var start: String
     var durationMs: Double
     var cpuMs: Double?
+    var ownMs: Double?
     var thresholdMs: Double
     var detectionDelayMs: Double?
     var state: String
@@ -49,6 +50,7 @@ struct ReportLine: Decodable {
         case buildId = "build_id"
         case durationMs = "duration_ms"
         case cpuMs = "cpu_ms"
+        case ownMs = "own_ms"
         case thresholdMs = "threshold_ms"
         case detectionDelayMs = "detection_delay_ms"
         case skippedThreads = "skipped_threads"
@@ -183,6 +185,11 @@ struct ReportLine: Decodable {
         report.ending = try Self.word(ending, StallEnding.words, "ending")
         report.cause = try cause.map(Self.cause)
         report.agentTime = try Self.duration(agentMs ?? 0, "agent_ms")
+        let own = try ownMs.map { try Self.duration($0, "own_ms") } ?? report.duration
+        guard own <= report.duration else {
+            throw LineProblem("has more than duration_ms in own_ms")
+        }
+        report.delayedTime = report.duration - own
         guard let skipped = UInt32(exactly: skippedThreads ?? 0) else {
             throw LineProblem("has a count out of range in skipped_threads")
         }

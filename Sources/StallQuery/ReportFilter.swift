@@ -43,6 +43,8 @@ package struct ReportSummary: Hashable, Sendable {
     package var loop: String
     package var start: UnixTime
     package var duration: Duration
+    /// The part of the duration that was not the thread's own; zero where none is known.
+    package var delayed = Duration.zero
     package var state: StallState
     /// The event that ended it; nil while it lasts, or if unknown.
     package var ending: StallEnding?

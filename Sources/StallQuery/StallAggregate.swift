@@ -62,6 +62,8 @@ package struct StallAggregate: Hashable, Sendable {
 
     package var count: Int { totals.count }
     package var total: Duration { totals.total }
+    /// The part of it that was the threads' own: what groups are ranked by.
+    package var own: Duration { totals.own }
     package var max: Duration { totals.longest }
     /// The functions that define the group, the accounting one first; empty for groups by another fact.
     package var frames: [String] { group.frames }
@@ -112,7 +114,9 @@ package struct AggregateAnswer: Hashable, Sendable {
     /// The number of groups and their total, listed or not.
     package var groupCount = 0
     package var total = Duration.zero
-    /// The part of it that was lost in loops whose watched time is recorded; only `count` and `total` are set.
+    /// The part of it that was not the threads' own.
+    package var delayed = Duration.zero
+    /// The part of it that was lost in loops whose watched time is recorded; only `count`, `total` and `delayed` are set.
     package var watched = StallTotals()
     /// The number of reports by verdict, `stalled` included.
     package var counts: [StallVerdict: Int] = [:]

@@ -48,6 +48,8 @@ package struct StallTable: Sendable {
     package var runs: [ProcessRun] = []
     package var facts: [Facts] = []
     package var stalls: [Stall] = []
+    /// The part of a stall that was not its thread's own, by the stall's index; few have one.
+    package var delayed_ns: [Int: Int64] = [:]
     package var sets = StackSetTable()
     /// Of the stacks of stalls that have several, in the order of the stalls.
     package var weights: [Int64] = []
@@ -58,13 +60,17 @@ package struct StallTable: Sendable {
 
     package init() {}
 
-    /// Calls `body` with each stall and the weights of its stacks, where it has several.
-    package func forEachStall(_ body: (Stall, ArraySlice<Int64>) -> Void) {
+    /// Calls `body` with each stall, the part of it that was not its thread's own, and the weights of its stacks, where
+    /// it has several.
+    package func forEachStall(
+        _ body: (_ stall: Stall, _ delayed_ns: Int64, _ weights: ArraySlice<Int64>) -> Void
+    ) {
         var next = 0
-        for stall in stalls {
+        for (index, stall) in stalls.enumerated() {
             let count = sets[Int(stall.set)].count
             let end = count < 2 ? next : next + count
-            body(stall, weights[next..<end])
+            let delayed = delayed_ns.isEmpty ? 0 : delayed_ns[index] ?? 0
+            body(stall, delayed, weights[next..<end])
             next = end
         }
     }

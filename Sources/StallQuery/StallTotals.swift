@@ -7,15 +7,20 @@ package struct StallTotals: Hashable, Sendable {
     /// The sum of the squared durations, in seconds: a measure of their variance.
     package var squares = 0.0
     package var longest = Duration.zero
+    /// The part of the total in which the threads waited for a CPU or were stopped, as far as known.
+    package var delayed = Duration.zero
+    /// The part that was the threads' own time.
+    package var own: Duration { total - delayed }
 
     package init() {}
 
-    package mutating func add(_ duration: Duration) {
+    package mutating func add(_ duration: Duration, delayed: Duration = .zero) {
         let seconds = duration / .seconds(1)
         count += 1
         total += duration
         squares += seconds * seconds
         longest = max(longest, duration)
+        self.delayed += delayed
     }
 
     package mutating func add(_ other: StallTotals) {
@@ -23,6 +28,7 @@ package struct StallTotals: Hashable, Sendable {
         total += other.total
         squares += other.squares
         longest = max(longest, other.longest)
+        delayed += other.delayed
     }
 }
 

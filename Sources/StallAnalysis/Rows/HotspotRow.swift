@@ -12,6 +12,8 @@ package struct HotspotRow: Encodable {
     package var title: String
     package var count: Int
     package var totalMs: Double
+    /// The part of it that was the threads' own: without waits for a CPU and stops. Groups are ranked by it.
+    package var ownMs: Double
     /// Share of the time lost in all groups, 0 to 1.
     package var share: Double
     package var p50Ms: Double
@@ -49,6 +51,7 @@ package struct HotspotRow: Encodable {
         title = aggregate.title
         count = aggregate.count
         totalMs = aggregate.total.milliseconds
+        ownMs = aggregate.own.milliseconds
         share = totalLostMs > 0 ? totalMs / totalLostMs : 0
         p50Ms = aggregate.p50.milliseconds
         p95Ms = aggregate.p95.milliseconds

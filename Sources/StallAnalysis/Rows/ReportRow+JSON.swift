@@ -41,6 +41,7 @@ extension ReportRow: JSONWritable {
         try text.member("images", images)
         try text.member("loop", loop)
         try text.member("mode", mode)
+        try text.member("own_ms", ownMs)
         try text.member("phase", phase)
         try text.member("pid", pid)
         try text.member("revision", revision)

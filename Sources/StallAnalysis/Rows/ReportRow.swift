@@ -18,6 +18,8 @@ package struct ReportRow: Encodable {
     package var start: String
     package var durationMs: Double
     package var cpuMs: Double
+    /// The part of the duration that was the thread's own; null: all of it, as far as known.
+    @Nullable package var ownMs: Double?
     package var thresholdMs: Double
     package var detectionDelayMs: Double
     package var state: String
@@ -91,6 +93,9 @@ package struct ReportRow: Encodable {
         start = report.start.rfc3339
         durationMs = report.duration.milliseconds
         cpuMs = report.cpuTime.milliseconds
+        if report.delayedTime > .zero {
+            ownMs = (report.duration - report.delayedTime).milliseconds
+        }
         thresholdMs = report.threshold.milliseconds
         detectionDelayMs = report.detectionDelay.milliseconds
         state = report.state.word

@@ -202,7 +202,7 @@ final class Grouping {
             "select \(CountedReport.columns), report.samples from \(reports)")
         var concerned: [(CountedReport, [StoredSample])] = []
         while try rows.step() {
-            let samples = try rows.samples(at: 9)
+            let samples = try rows.samples(at: CountedReport.columnCount)
             guard samples.contains(where: { $0.stack.map(stacks.contains) ?? false }) else {
                 continue
             }
@@ -307,7 +307,11 @@ final class Grouping {
             try rows.bind(last.source, last.seq)
             var batch: [(CountedReport, [StoredSample])] = []
             while try rows.step() {
-                batch.append((try CountedReport(rows, at: 0), try rows.samples(at: 9)))
+                batch.append(
+                    (
+                        try CountedReport(rows, at: 0),
+                        try rows.samples(at: CountedReport.columnCount)
+                    ))
             }
             guard let end = batch.last?.0.entry else { break }
             last = (end.source, end.seq)

@@ -64,6 +64,7 @@ extension RollUpQuery {
             dimensionTotals[place].add(tally.count, tally.first_us, tally.last_us)
         }
         lost += other.lost
+        delayed += other.delayed
         watched.add(other.watched)
         for (index, sum) in other.sums.enumerated() {
             var sum = sum

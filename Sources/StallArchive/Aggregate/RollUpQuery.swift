@@ -17,6 +17,7 @@ struct RollUpQuery {
     /// The sums, by the dimension row's index.
     var dimensionTotals: [DimensionTally] = []
     var lost = Duration.zero
+    var delayed = Duration.zero
     var watched = StallTotals()
     /// Buckets of watched loops are added up on their own as well.
     var areMixed = false
@@ -190,16 +191,18 @@ struct RollUpQuery {
 
     /// Notes the numbers that groups are ordered by, and nothing else of them.
     private mutating func rankCells(_ span: RollUpBucketSpan) throws {
-        var cells = try cells("report_count, total_ns, max_ns, first_us, last_us", span)
+        var cells = try cells(
+            "report_count, total_ns, max_ns, first_us, last_us, delayed_ns", span)
         while let dimension = try cells.next() {
             let (row, count) = (cells.row, try cells.row.count(at: 3))
             tally(dimension, count, try row.time_us(at: 6), try row.time_us(at: 7))
             guard isRanked(dimensions[dimension].verdict) else { continue }
             let index = try index(dimension: dimension, signature: row.integer(at: 1), host: "")
             noteWhole(index, try row.integer(at: 1))
+            let total = try row.integer(at: 4)
             noteSize(
-                of: index, count, total: try row.integer(at: 4), longest: try row.integer(at: 5),
-                isWatched: dimensions[dimension].isWatched)
+                of: index, count, total: total, delayed: try row.delayed_ns(at: 8, ofTotal: total),
+                longest: try row.integer(at: 5), isWatched: dimensions[dimension].isWatched)
         }
     }
 
@@ -226,6 +229,7 @@ struct RollUpQuery {
                 noteWhole(index, signature)
                 noteSize(
                     of: index, try row.count(at: 3), total: total,
+                    delayed: try row.delayed_ns(at: 13, ofTotal: total),
                     longest: try row.integer(at: 7),
                     isWatched: dimensions[dimension].isWatched)
             }
@@ -330,7 +334,8 @@ struct RollUpQuery {
             guard isRanked(report.verdict) else { continue }
             if let decider {
                 let decision = try decider.decide(
-                    rows.samples(at: 9), of: report.entry.duration_ns, cause: report.cause,
+                    rows.samples(at: CountedReport.columnCount), of: report.entry.duration_ns,
+                    cause: report.cause,
                     executable: loop.buildID)
                 report.signature = decision.signature
                 if groups[decision.signature] == nil {
@@ -343,8 +348,10 @@ struct RollUpQuery {
             let index = try index(dimension: dimension, signature: signature, host: loop.host)
             let total = report.entry.duration_ns
             noteWhole(index, signature)
-            noteSize(of: index, 1, total: total, longest: total, isWatched: isWatched)
-            sums[index].note(total, isWatched: isWatched)
+            noteSize(
+                of: index, 1, total: total, delayed: report.entry.delayed_ns, longest: total,
+                isWatched: isWatched)
+            sums[index].note(report.entry, isWatched: isWatched)
             sums[index].totals.add(report.entry)
             sums[index].durations.append(total)
             sums[index].note(total, dimension: dimension, signature: signature)
@@ -368,16 +375,19 @@ struct RollUpQuery {
 
     /// Adds to the total of all groups, and to the numbers that they are ordered by where not all are listed.
     private mutating func noteSize(
-        of index: Int, _ count: Int64, total: Int64, longest: Int64, isWatched: Bool
+        of index: Int, _ count: Int64, total: Int64, delayed: Int64, longest: Int64,
+        isWatched: Bool
     ) {
         lost += .nanoseconds(total)
+        self.delayed += .nanoseconds(delayed)
         if isWatched {
             watched.count.addSaturated(Int(count))
             watched.total += .nanoseconds(total)
+            watched.delayed += .nanoseconds(delayed)
         }
         sums[index].noteSize(
-            largest?.order ?? .total, count: count, total: total, longest: longest,
-            isWatched: isWatched)
+            largest?.order ?? .total, count: count, total: total, delayed: delayed,
+            longest: longest, isWatched: isWatched)
     }
 
     private mutating func noteWhole(_ index: Int, _ signature: Int64) {
@@ -498,6 +508,7 @@ struct RollUpQuery {
         answer.lastRanked = ranked.map { dimensionTotals[$0].last_us }.max()
             .map(UnixTime.init(microseconds:))
         answer.total = lost
+        answer.delayed = delayed
         // A group that is not made by functions needs none.
         let heaviest = listed.map {
             key.isOfFunctions ? sums[$0].heaviestSignatures(cut: special.cut) : []

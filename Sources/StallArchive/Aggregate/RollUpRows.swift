@@ -23,7 +23,7 @@ struct RollUpRows {
     /// The columns that `totals` reads, in its order.
     static let columns = """
         report_count, total_ns, cpu_ns, min_ns, max_ns, max_source, max_seq, first_us, last_us,
-        histogram
+        histogram, delayed_ns
         """
 
     init(_ connection: Connection, _ table: RollUpTable = .groups) throws {
@@ -35,7 +35,7 @@ struct RollUpRows {
             """
             insert or replace into \(table.name)
                 (day_count, first_day, cohort, \(table.key), \(Self.columns))
-            values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """)
         remove = try connection.prepare("delete from \(table.name) where \(key)")
         findDays = try connection.prepare(
@@ -70,7 +70,7 @@ struct RollUpRows {
         try put.run(
             cell.dayCount, cell.day, cell.dimension, cell.signature, totals.count, totals.total_ns,
             totals.cpu_ns, totals.min_ns, totals.max_ns, totals.maxSource, totals.maxSeq,
-            totals.first_us, totals.last_us, totals.histogram.encoded)
+            totals.first_us, totals.last_us, totals.histogram.encoded, totals.delayed_ns)
     }
 
     /// The buckets of one day each in the 32 days from `longDay`, added up by dimension row and signature.

@@ -13,10 +13,11 @@ struct RollUpSum {
     private var unwatchedCount: Int64 = 0
     /// A stack of it was whole.
     private(set) var isWhole = false
-    /// The number that groups are ordered by, and the time lost, which orders those that are equal: known of all groups
-    /// where the rest is only read of listed ones.
+    /// The number that groups are ordered by, and the time lost, whose own part orders those that are equal: known of
+    /// all groups where the rest is only read of listed ones.
     private var size: Int64 = 0
     private var lost_ns: Int64 = 0
+    private var delayed_ns: Int64 = 0
     private var isOrderedByLongest = false
     /// Of reports that were read one by one: where all were, quantiles are exact.
     var durations: [Int64] = []
@@ -42,9 +43,10 @@ struct RollUpSum {
     mutating func noteWhole() { isWhole = true }
 
     /// Notes one report.
-    mutating func note(_ duration_ns: Int64, isWatched: Bool) {
+    mutating func note(_ report: RollUpEntry, isWatched: Bool) {
         if isWatched {
-            watchedPart.add(.nanoseconds(duration_ns))
+            watchedPart.add(
+                .nanoseconds(report.duration_ns), delayed: .nanoseconds(report.delayed_ns))
         } else {
             unwatchedCount += 1
         }
@@ -60,6 +62,7 @@ struct RollUpSum {
         var part = StallTotals()
         part.count = Int(cell.count)
         part.total = .nanoseconds(cell.total_ns)
+        part.delayed = .nanoseconds(cell.delayed_ns)
         part.longest = .nanoseconds(cell.max_ns)
         part.squares = cell.histogram.squares
         watchedPart.add(part)
@@ -73,6 +76,7 @@ struct RollUpSum {
         var all = StallTotals()
         all.count = Int(totals.count)
         all.total = .nanoseconds(totals.total_ns)
+        all.delayed = .nanoseconds(totals.delayed_ns)
         all.longest = .nanoseconds(max(0, totals.max_ns))
         all.squares = squares
         return all
@@ -105,15 +109,18 @@ struct RollUpSum {
     mutating func addSize(of other: RollUpSum) {
         size = isOrderedByLongest ? max(size, other.size) : size.addingSaturated(other.size)
         lost_ns.addSaturated(other.lost_ns)
+        delayed_ns.addSaturated(other.delayed_ns)
     }
 
     /// The time lost, where it was noted for the order.
     var lost: Duration { .nanoseconds(lost_ns) }
 
     mutating func noteSize(
-        _ order: RankingOrder, count: Int64, total: Int64, longest: Int64, isWatched: Bool
+        _ order: RankingOrder, count: Int64, total: Int64, delayed: Int64, longest: Int64,
+        isWatched: Bool
     ) {
         lost_ns = lost_ns.addingSaturated(total)
+        delayed_ns.addSaturated(delayed)
         switch order {
         case .total: break
         case .rate: size = size.addingSaturated(isWatched ? total : 0)
@@ -126,7 +133,7 @@ struct RollUpSum {
     }
 
     func size(_ order: RankingOrder) -> (Int64, Int64) {
-        (order == .p95 ? quantiles([0.95])[0].nanoseconds : size, lost_ns)
+        (order == .p95 ? quantiles([0.95])[0].nanoseconds : size, max(0, lost_ns) - delayed_ns)
     }
 
     /// The rows of the signatures that lost the most time; of a group with whole stacks, not those that were cut.
@@ -174,6 +181,15 @@ extension RollUpTotals {
         guard histogram.add(encoded: row.blob(at: first + 9)) else {
             throw row.damage("a roll-up's histogram is invalid")
         }
+        delayed_ns.addSaturated(
+            try row.delayed_ns(at: first + 10, ofTotal: row.integer(at: first + 1)))
+    }
+}
+
+extension Statement {
+    /// The part of a roll-up's total that was not the threads' own. Totals of programs of before may have wrapped.
+    func delayed_ns(at column: CInt, ofTotal total_ns: Int64) throws(StoreError) -> Int64 {
+        try delayed_ns(at: column, in: max(0, total_ns))
     }
 }
 

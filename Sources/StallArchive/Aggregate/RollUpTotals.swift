@@ -55,6 +55,8 @@ struct RollUpTotals: Hashable {
     var first_us = Int64.max
     var last_us = Int64.min
     var histogram = DurationHistogram()
+    /// The part of the total that was not the threads' own.
+    var delayed_ns: Int64 = 0
 
     mutating func add(_ entry: RollUpEntry) {
         count += 1
@@ -65,6 +67,7 @@ struct RollUpTotals: Hashable {
         first_us = min(first_us, entry.start_us)
         last_us = max(last_us, entry.start_us)
         histogram.add(.nanoseconds(entry.duration_ns))
+        delayed_ns.addSaturated(entry.delayed_ns)
     }
 
     mutating func add(_ other: RollUpTotals) {
@@ -76,6 +79,7 @@ struct RollUpTotals: Hashable {
         first_us = min(first_us, other.first_us)
         last_us = max(last_us, other.last_us)
         histogram.merge(other.histogram)
+        delayed_ns.addSaturated(other.delayed_ns)
     }
 
     /// Of several that lasted as long it is the first: the same one in whatever order they come.
@@ -89,7 +93,9 @@ struct RollUpTotals: Hashable {
     /// Whether the sums can be those of this number of reports between the shortest and the longest. Extremes are never
     /// too narrow, whatever was pruned; in older programs sums wrapped.
     var isPlausible: Bool {
-        count <= 0 || cpu_ns >= 0 && product(min_ns) <= total_ns && total_ns <= product(max_ns)
+        count <= 0
+            || cpu_ns >= 0 && product(min_ns) <= total_ns && total_ns <= product(max_ns)
+                && 0...max(0, total_ns) ~= delayed_ns
     }
 
     /// The total of as many reports as there are, each so long.
@@ -115,10 +121,11 @@ struct RollUpTotals: Hashable {
             removed = []
         }
         for entry in added { add(entry) }
-        let isFull = total_ns == .max || cpu_ns == .max
+        let isFull = total_ns == .max || cpu_ns == .max || delayed_ns == .max
         for entry in removed { remove(entry) }
         // Where reports were pruned it stays, as near as is known.
         if total_ns == .max { total_ns = product(max_ns) }
+        delayed_ns = min(delayed_ns, max(0, total_ns))
         return count == 0
             || !(isFull && !removed.isEmpty)
                 && removed.allSatisfy { entry in
@@ -146,6 +153,8 @@ struct RollUpTotals: Hashable {
         // An older program may have left a sum that had wrapped.
         if total_ns < .max { total_ns &-= entry.duration_ns }
         if cpu_ns < .max { cpu_ns &-= entry.cpu_ns }
+        // Never less than none, whatever a row says that was changed by others.
+        if delayed_ns < .max { delayed_ns = max(0, delayed_ns - entry.delayed_ns) }
         histogram.add(
             bucket: DurationHistogram.bucket(of: .nanoseconds(entry.duration_ns)), count: -1)
     }

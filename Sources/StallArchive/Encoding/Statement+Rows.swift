@@ -41,6 +41,10 @@ extension Statement {
         .nanoseconds(try duration_ns(at: column))
     }
 
+    package func delayed(at column: CInt, in duration_ns: Int64) throws(StoreError) -> Duration {
+        .nanoseconds(try delayed_ns(at: column, in: duration_ns))
+    }
+
     /// A class of cause alone; nil where none is stored.
     package func causeClass(at column: CInt) throws(StoreError) -> CauseClass? {
         isNull(at: column) ? nil : try value(at: column)

@@ -94,6 +94,7 @@ final class IncomingReportRows {
             verdict: rows.value(at: 8),
             start_us: rows.limited(at: 9, 0...ValueLimits.time_us, "time in microseconds"),
             duration_ns: rows.limited_ns(at: 10), cpu_ns: rows.limited_ns(at: 11),
+            delayed_ns: rows.delayed_ns(at: 25, in: rows.limited_ns(at: 10)),
             detectionDelay_ns: rows.limited_ns(at: 12), samples: rows.samples(at: 13),
             cause: evidence.storedCause(rows, at: 14, evidence: 22)?.stored,
             threads: rows.threads(at: 17),

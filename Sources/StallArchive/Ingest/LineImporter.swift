@@ -110,6 +110,7 @@ final class LineImporter {
             state: report.state, ending: report.ending, verdict: report.verdict,
             start_us: report.start.microseconds,
             duration_ns: report.duration.nanoseconds, cpu_ns: report.cpuTime.nanoseconds,
+            delayed_ns: report.delayedTime.nanoseconds,
             detectionDelay_ns: report.detectionDelay.nanoseconds,
             samples: try report.samples.map { try sample($0, run: (run, report.run.id)) },
             cause: report.cause.map { StoredCause($0) },

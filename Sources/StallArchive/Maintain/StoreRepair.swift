@@ -50,6 +50,18 @@ func removeOutOfRange(_ connection: Connection) throws {
         try connection.prepare("update \(table.name) set cpu_ns = \(Int64.max) where cpu_ns < 0")
             .run()
     }
+    // A share that cannot be is no reason to lose the rest: the whole counts, as where none is known.
+    for table in [RollUpTable.groups, .hosts] {
+        try connection.prepare(
+            """
+            update \(table.name) set delayed_ns = 0
+            where delayed_ns not between 0 and max(0, total_ns)
+            """
+        ).run()
+    }
+    try connection.prepare(
+        "update report set delayed_ns = null where delayed_ns not between 0 and duration_ns"
+    ).run()
     // Roll-ups of days before the oldest report stay: they cannot be computed again.
     try connection.prepare(
         """

@@ -22,6 +22,7 @@ extension ValueLimits {
         \(isDay("first_day")) and report_count between 1 and \(count)
         and min_ns between 0 and \(duration_ns) and max_ns between 0 and \(duration_ns)
         and first_us between 0 and \(time_us) and last_us between 0 and \(time_us)
+        and delayed_ns between 0 and max(0, total_ns)
         """
 
     /// Conditions of SQL that hold for every row within the limits, by table.
@@ -32,6 +33,7 @@ extension ValueLimits {
             length(id) = 16 and start_us between 0 and \(time_us)
             and duration_ns between 0 and \(duration_ns) and cpu_ns between 0 and \(duration_ns) and detection_delay_ns between 0 and \(duration_ns)
             and agent_ns between 0 and \(duration_ns) and skipped_threads between 0 and \(count)
+            and ifnull(delayed_ns, 0) between 0 and duration_ns
             and ifnull(ending, 1) between 1 and \(largest(StallEnding.self))
             """
         ),

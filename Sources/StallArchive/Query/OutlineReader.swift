@@ -13,7 +13,7 @@ final class OutlineReader {
         report.detection_delay_ns, report.samples, report.agent_ns, report.skipped_threads,
         report.ending, report.signature, report.cause, report.cause_confidence,
         report.cause_detail, report.evidence, report.evidence_numbers, report.cause_permille,
-        report.source, report.seq, report.revision
+        report.source, report.seq, report.revision, report.delayed_ns
         """
 
     private var loops: [Int64: (run: ProcessRun, name: String, threshold: Duration)] = [:]
@@ -62,6 +62,7 @@ final class OutlineReader {
             activity: rows.optionalInteger(at: 3).flatMap { labels[$0] },
             start: try rows.time(at: 7),
             duration: .nanoseconds(duration), cpuTime: try rows.duration(at: 9),
+            delayedTime: try rows.delayed(at: 25, in: duration),
             threshold: loop.threshold, detectionDelay: try rows.duration(at: 10),
             state: try rows.value(at: 5),
             ending: rows.isNull(at: 14) ? nil : try rows.value(at: 14),
@@ -75,7 +76,7 @@ final class OutlineReader {
                 store: store, seq: try rows.integer(at: 23), revision: try rows.integer(at: 24)),
             group: group, loopNumber: number, groupNumber: groupNumber,
             samples: zip(samples, samples.weights(in: duration)).map(OutlinedSample.init),
-            threads: try rows.threads(at: 25).map(OutlinedThread.init))
+            threads: try rows.threads(at: 26).map(OutlinedThread.init))
     }
 }
 

@@ -13,7 +13,7 @@ struct ReportReader {
             report.cause_confidence, report.cause_detail, report.threads, report.agent_ns,
             report.skipped_threads, report.ending, \(ProcessRun.columns),
             report.source, report.seq, report.revision, report.evidence, report.evidence_numbers,
-            report.cause_permille
+            report.cause_permille, report.delayed_ns
         from report join loop on loop.id = report.loop
         join process_run on process_run.id = loop.run
         join label mode on mode.id = report.mode
@@ -44,6 +44,7 @@ struct ReportReader {
             activity: rows.optionalText(at: 11),
             start: try rows.time(at: 4),
             duration: try rows.duration(at: 5), cpuTime: try rows.duration(at: 6),
+            delayedTime: try rows.delayed(at: Self.evidenceColumn + 3, in: rows.duration_ns(at: 5)),
             threshold: try rows.duration(at: 9), detectionDelay: try rows.duration(at: 7),
             state: try rows.value(at: 2),
             ending: rows.isNull(at: 19) ? nil : try rows.value(at: 19),

@@ -52,7 +52,8 @@ extension ReportStore {
             let rows = try connection.prepare(
                 """
                 select report.loop, report.verdict, report.state, report.cause, report.source,
-                    report.seq, report.start_us, report.duration_ns, report.samples
+                    report.seq, report.start_us, report.duration_ns, report.samples,
+                    report.delayed_ns
                 from \(connection.reports(filter)) where \(condition.sql)
                 """)
             try condition.bind(to: rows)
@@ -90,6 +91,8 @@ extension ReportStore {
                 try stacks.read(rows, at: 8, in: duration)
                 let set = table.sets.number(of: stacks.stall.stacks, executable: executable)
                 if stacks.stall.stacks.count > 1 { table.weights += stacks.stall.weights }
+                let delayed = try rows.delayed_ns(at: 9, in: duration)
+                if delayed > 0 { table.delayed_ns[table.stalls.count] = delayed }
                 table.stalls.append(
                     StallTable.Stall(
                         start_us: try rows.time_us(at: 6), duration_ns: duration,

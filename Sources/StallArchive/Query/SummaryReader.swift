@@ -9,7 +9,7 @@ struct SummaryReader {
     /// The columns that `all` reads, in its order.
     static let columns = """
         report.id, report.loop, report.start_us, report.duration_ns, report.state, report.verdict,
-        report.samples, report.cause, report.source, report.ending
+        report.samples, report.cause, report.source, report.ending, report.delayed_ns
         """
 
     /// Every process of the store, whether it has reports or not.
@@ -48,6 +48,7 @@ struct SummaryReader {
                 duration: .nanoseconds(duration), state: try rows.value(at: 4),
                 ending: rows.isNull(at: 9) ? nil : try rows.value(at: 9),
                 verdict: try rows.value(at: 5), cause: try rows.causeClass(at: 7), stacks: stacks)
+            report.delayed = try rows.delayed(at: 10, in: duration)
             report.isWatched = watched.contains(source: try rows.integer(at: 8), loop: loopRow)
             reports.append(report)
         }

@@ -66,17 +66,19 @@ package struct ClusterCheck {
             """
             select day, sum(n), sum(total) from (
                 select \(cohort), sum(n) as n, sum(total) as total, sum(cpu) as cpu,
-                    sum(low) as low, sum(high) as high
+                    sum(low) as low, sum(high) as high, sum(delayed) as delayed
                 from (
                     select \(cohort), toInt64(sum(report_count)) as n, sum(total_ns) as total,
-                        sum(cpu_ns) as cpu, max(max_ns) as high, min(min_ns) as low
+                        sum(cpu_ns) as cpu, max(max_ns) as high, min(min_ns) as low,
+                        sum(delayed_ns) as delayed
                     from \(axis.table)
                     where (day, generation) global in (
                         select day, generation from rollup_day final where is_fresh = 1)
                     group by \(cohort)
                     union all
                     select \(cohort), -toInt64(count()) as n, -sum(duration_ns) as total,
-                        -sum(cpu_ns) as cpu, -max(duration_ns) as high, -min(duration_ns) as low
+                        -sum(cpu_ns) as cpu, -max(duration_ns) as high, -min(duration_ns) as low,
+                        -sum(delayed_ns) as delayed
                     from (
                         select *, (source, loop) global in (select source, loop from watched_loop)
                             as is_watched
@@ -87,7 +89,7 @@ package struct ClusterCheck {
                     group by \(cohort))
                 where day > \(pruned)
                 group by \(cohort)
-                having n != 0 or total != 0 or cpu != 0 or low != 0 or high != 0)
+                having n != 0 or total != 0 or cpu != 0 or low != 0 or high != 0 or delayed != 0)
             group by day order by day
             """, columnCount: 3)
         while try rows.step() {

@@ -23,6 +23,8 @@ struct CellKey: Hashable {
 struct Cell {
     var count: Int64 = 0
     var total_ns: Int64 = 0
+    /// The part of it that was not the threads' own.
+    var delayed_ns: Int64 = 0
     var min_ns = Int64.max
     var max_ns = Int64.min
     /// The longest, and the day that it began on.
@@ -34,6 +36,7 @@ struct Cell {
     mutating func add(_ other: Cell) {
         count = count.addingSaturated(other.count)
         total_ns = total_ns.addingSaturated(other.total_ns)
+        delayed_ns = delayed_ns.addingSaturated(other.delayed_ns)
         min_ns = min(min_ns, other.min_ns)
         if other.isLonger(than: self) { (max_ns, longest) = (other.max_ns, other.longest) }
         first_us = min(first_us, other.first_us)
@@ -100,7 +103,7 @@ struct CellSource {
     func cells() throws -> [CellKey: Cell] {
         var cells: [CellKey: Cell] = [:]
         for question in questions {
-            var rows = try server.rows(question, columnCount: 16)
+            var rows = try server.rows(question, columnCount: 17)
             while try rows.step() {
                 var key = CellKey(
                     app: try rows.text(at: 0), version: try rows.text(at: 1),
@@ -121,6 +124,7 @@ struct CellSource {
                 cell.longest = (try rows.uniqueID(at: 12), try rows.day(at: 13))
                 cell.first_us = try rows.integer(at: 14)
                 cell.last_us = try rows.integer(at: 15)
+                cell.delayed_ns = try rows.integer(at: 16)
                 cells[key, default: Cell()].add(cell)
             }
         }
@@ -149,7 +153,7 @@ struct CellSource {
             """
             sum(report_count), sum(total_ns), min(min_ns),
             tupleElement(max(tuple(max_ns, max_id, day)) as longest, 1), tupleElement(longest, 2),
-            tupleElement(longest, 3), min(first_us), max(last_us)
+            tupleElement(longest, 3), min(first_us), max(last_us), sum(delayed_ns)
             """)
         guard let reports else { return [rolledUp] }
         let ofReports = question(
@@ -157,7 +161,7 @@ struct CellSource {
             """
             count(), sum(duration_ns), min(duration_ns),
             tupleElement(max(tuple(duration_ns, id, day)) as longest, 1), tupleElement(longest, 2),
-            tupleElement(longest, 3), min(start_us), max(start_us)
+            tupleElement(longest, 3), min(start_us), max(start_us), sum(delayed_ns)
             """)
         return [rolledUp, ofReports]
     }

@@ -11,20 +11,26 @@ struct ClusterRanking {
     private(set) var listed: [Int64] = []
     private(set) var groupCount = 0
     private(set) var total_ns: Int64 = 0
+    /// The part of it that was not the threads' own.
+    private(set) var delayed_ns: Int64 = 0
     private(set) var watched = StallTotals()
 
     private struct Group {
         var keys: [Int64] = []
         var size: Int64 = 0
         var lost_ns: Int64 = 0
+        var delayed_ns: Int64 = 0
         var isWhole = false
 
         mutating func add(_ other: Group, isByLongest: Bool) {
             keys += other.keys
             size = isByLongest ? max(size, other.size) : size.addingSaturated(other.size)
             lost_ns = lost_ns.addingSaturated(other.lost_ns)
+            delayed_ns = delayed_ns.addingSaturated(other.delayed_ns)
             isWhole = isWhole || other.isWhole
         }
+
+        var own_ns: Int64 { max(0, lost_ns) - max(0, delayed_ns) }
     }
 
     init(_ source: CellSource, by key: GroupKey, _ largest: LargestGroups) throws {
@@ -35,17 +41,20 @@ struct ClusterRanking {
         var indexes: [GroupName: Int] = [:]
         var sums: [Group] = []
         for question in Self.questions(source) {
-            var rows = try server.rows(question, columnCount: 5)
+            var rows = try server.rows(question, columnCount: 6)
             while try rows.step() {
                 let signature: Int64 = try rows.integer(at: 0)
                 let isWatched = try rows.integer(at: 1, as: UInt8.self) != 0
                 let count: Int64 = try rows.integer(at: 2)
                 let total: Int64 = try rows.integer(at: 3)
                 let longest: Int64 = try rows.integer(at: 4)
+                let delayed: Int64 = try rows.integer(at: 5)
                 total_ns.addSaturated(total)
+                delayed_ns.addSaturated(delayed)
                 if isWatched {
                     self.watched.count = self.watched.count.addingSaturated(Int(count))
                     self.watched.total += .nanoseconds(total)
+                    self.watched.delayed += .nanoseconds(delayed)
                 }
                 let size =
                     switch largest.order {
@@ -55,7 +64,7 @@ struct ClusterRanking {
                     case .max: longest
                     }
                 let group = Group(
-                    keys: [signature], size: size, lost_ns: total,
+                    keys: [signature], size: size, lost_ns: total, delayed_ns: delayed,
                     isWhole: special[signature]?.isCut != true)
                 guard let name = name(signature) else {
                     throw rows.bad(0, "a group that is stored")
@@ -73,7 +82,7 @@ struct ClusterRanking {
         groupCount = shown.count
         let wanted = try largest.signatures.map(groups.keys)
         let first = shown.filter { wanted?.isDisjoint(with: sums[$0].keys) != true }.sorted {
-            (sums[$0].size, sums[$0].lost_ns) > (sums[$1].size, sums[$1].lost_ns)
+            (sums[$0].size, sums[$0].own_ns) > (sums[$1].size, sums[$1].own_ns)
         }
         listed = first.prefix(largest.count).flatMap { Set(sums[$0].keys).sorted() }
     }
@@ -90,9 +99,11 @@ struct ClusterRanking {
             """
         }
         let rolledUp = question(
-            source.rolledUp, "is_watched", "sum(report_count), sum(total_ns), max(max_ns)")
+            source.rolledUp, "is_watched",
+            "sum(report_count), sum(total_ns), max(max_ns), sum(delayed_ns)")
         guard let reports = source.reports else { return [rolledUp] }
-        let measures: ClickHouseQuery = "count(), sum(duration_ns), max(duration_ns)"
+        let measures: ClickHouseQuery =
+            "count(), sum(duration_ns), max(duration_ns), sum(delayed_ns)"
         return [rolledUp, question(reports, source.server.isOfWatchedLoop, measures)]
     }
 

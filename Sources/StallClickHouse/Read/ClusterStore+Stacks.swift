@@ -74,8 +74,8 @@ extension ClusterStore {
             ReportConditions(filter),
             """
             verdict, state, loop, cause, \(server.isOfWatchedLoop), source, day, seq, start_us,
-            build_id, duration_ns, stack, samples
-            """, columnCount: 13
+            build_id, duration_ns, stack, samples, delayed_ns
+            """, columnCount: 14
         ) { stalls, row in
             let verdict = try row.verdict(at: 0)
             table.counts[verdict, default: 0] += 1
@@ -93,6 +93,8 @@ extension ClusterStore {
             let executable = table.sets.number(ofExecutable: try row.buildID(at: 9))
             let set = table.sets.number(of: own.stacks, executable: executable)
             if own.stacks.count > 1 { table.weights += own.weights }
+            let delayed = try stalls.delayed_ns(row, at: 13, in: duration)
+            if delayed > 0 { table.delayed_ns[table.stalls.count] = delayed }
             table.stalls.append(
                 StallTable.Stall(
                     start_us: try row.integer(at: 8), duration_ns: duration,

@@ -31,8 +31,9 @@ struct TotalsExcerpt {
             try connection.prepare(
                 """
                 insert into \(table) (day_count, first_day, cohort, \(axis), report_count, total_ns,
-                    cpu_ns, min_ns, max_ns, max_source, max_seq, first_us, last_us, histogram)
-                values (?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?)
+                    cpu_ns, min_ns, max_ns, max_source, max_seq, first_us, last_us, histogram,
+                    delayed_ns)
+                values (?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?)
                 """)
         }
         addCell = try cell("rollup", "signature")
@@ -41,8 +42,8 @@ struct TotalsExcerpt {
         addReport = try connection.prepare(
             """
             insert into report (source, seq, revision, id, loop, mode, phase, state, verdict, start_us,
-                duration_ns, cpu_ns, detection_delay_ns, samples, cause, signature)
-            values (?, ?, 0, ?, ?, 1, 0, 1, ?, ?, ?, 0, 0, x'', ?, ?)
+                duration_ns, cpu_ns, detection_delay_ns, samples, cause, signature, delayed_ns)
+            values (?, ?, 0, ?, ?, 1, 0, 1, ?, ?, ?, 0, 0, x'', ?, ?, ?)
             """)
         addDay = try connection.prepare(
             """
@@ -71,13 +72,14 @@ struct TotalsExcerpt {
             seq = reportCount
             try addReport.run(
                 Self.named, seq, longest.id, Int64(0), Int64(0), Int64(0), Int64(0), Int64?.none,
-                Int64?.none)
+                Int64?.none, Int64?.none)
         }
         let columnOfAxis =
             axis == .host ? try host(key.host) : excerpt.signatures[key.signature] ?? 0
         try (axis == .host ? addHostCell : addCell).run(
             dayCount, day, try cohort(key), columnOfAxis, cell.count, cell.total_ns, cell.min_ns,
-            cell.max_ns, Self.named, seq, cell.first_us, cell.last_us, cell.histogram.encoded)
+            cell.max_ns, Self.named, seq, cell.first_us, cell.last_us, cell.histogram.encoded,
+            cell.delayed_ns)
     }
 
     /// Adds a report that is counted on its own.
@@ -101,7 +103,8 @@ struct TotalsExcerpt {
             source, reportCount, report.id, loop, report.verdict, report.start_us,
             report.duration_ns, report.cause,
             // Groups are there only where they matter; that it has one does everywhere.
-            report.signature == 0 ? nil : excerpt.signatures[report.signature] ?? 0)
+            report.signature == 0 ? nil : excerpt.signatures[report.signature] ?? 0,
+            report.delayed_ns)
         try addDay.run(report.start_us.day, source, reportCount, reportCount)
     }
 
@@ -141,6 +144,8 @@ struct LightReport {
     var cause: Int64?
     var start_us: Int64
     var duration_ns: Int64
+    /// The part of it that was not the thread's own.
+    var delayed_ns: Int64
     /// The key of its group; 0 for none.
     var signature: Int64
 
@@ -153,9 +158,9 @@ struct LightReport {
             """
             select id, app, version, host, loop_name,
                 \(server.isOfWatchedLoop), verdict, cause, start_us,
-                duration_ns, signature
+                duration_ns, signature, delayed_ns
             from \(conditions.reports(server)) order by source, seq
-            """, columnCount: 11)
+            """, columnCount: 12)
         while try rows.step() {
             let build = Build(
                 app: try rows.text(at: 1), version: try rows.text(at: 2), host: try rows.text(at: 3)
@@ -169,6 +174,7 @@ struct LightReport {
                         isWatched: try rows.integer(at: 5, as: UInt8.self) != 0),
                     verdict: try rows.integer(at: 6), cause: cause < 0 ? nil : cause,
                     start_us: try rows.integer(at: 8), duration_ns: try rows.integer(at: 9),
+                    delayed_ns: try rows.integer(at: 11),
                     signature: try rows.integer(at: 10)))
         }
     }

@@ -81,6 +81,7 @@ struct TotalsQuestion {
         tally.complete(&answer, ranked: filter.verdicts ?? [.stalled])
         answer.groupCount = ranking.groupCount
         answer.total = .nanoseconds(ranking.total_ns)
+        answer.delayed = .nanoseconds(ranking.delayed_ns)
         answer.watched = ranking.watched
         return answer
     }

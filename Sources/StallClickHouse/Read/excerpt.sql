@@ -94,7 +94,7 @@ CREATE TABLE report (
     detection_delay_ns integer not null,
     -- What was seen on the stalled thread, in order of time; docs/schema.md tells how to read it.
     -- Not a table: measured, a row for each sample doubles the time and the space of a report.
-    samples blob not null, cause integer, cause_confidence real, cause_detail blob, threads blob, signature integer references signature, agent_ns integer not null default 0, skipped_threads integer not null default 0, checksum integer, ending integer, evidence integer references evidence, evidence_numbers blob, cause_permille integer,
+    samples blob not null, cause integer, cause_confidence real, cause_detail blob, threads blob, signature integer references signature, agent_ns integer not null default 0, skipped_threads integer not null default 0, checksum integer, ending integer, evidence integer references evidence, evidence_numbers blob, cause_permille integer, delayed_ns integer,
     primary key (source, seq)
 ) strict, without rowid;
 CREATE TABLE loss (
@@ -178,7 +178,7 @@ CREATE TABLE rollup (
     first_us integer not null,
     last_us integer not null,
     -- How many lasted how long; docs/schema.md tells how to read it.
-    histogram blob not null,
+    histogram blob not null, delayed_ns integer not null default 0,
     primary key (day_count, first_day, cohort, signature)
 ) strict, without rowid;
 CREATE TABLE grouping (
@@ -256,7 +256,7 @@ CREATE TABLE host_rollup (
     max_seq integer not null,
     first_us integer not null,
     last_us integer not null,
-    histogram blob not null,
+    histogram blob not null, delayed_ns integer not null default 0,
     primary key (day_count, first_day, cohort, host)
 ) strict, without rowid;
 CREATE TABLE source_file (
@@ -323,22 +323,6 @@ CREATE UNIQUE INDEX cohort_content
 on cohort (app, version, ifnull(build_id, x''), loop, verdict, ifnull(cause, -1), is_watched);
 CREATE INDEX signature_family on signature (family);
 CREATE INDEX signature_special on signature (id) where is_cut = 1 or is_variant = 1;
-CREATE VIEW hotspot as
-select
-    signature.title,
-    cohort.app,
-    sum(rollup.report_count) as stall_count,
-    sum(rollup.total_ns / 1e6) as total_ms,
-    max(rollup.max_ns) / 1e6 as max_ms,
-    strftime('%Y-%m-%dT%H:%M:%fZ', min(rollup.first_us) / 1e6, 'unixepoch') as first_seen,
-    strftime('%Y-%m-%dT%H:%M:%fZ', max(rollup.last_us) / 1e6, 'unixepoch') as last_seen,
-    printf('%016x', signature.hash) as signature
-from rollup
-join cohort on cohort.id = rollup.cohort
-join signature on signature.id = rollup.signature
-where rollup.day_count = 32 and cohort.verdict = 0
-group by signature.hash, cohort.app
-order by total_ms desc;
 CREATE INDEX source_origin on source (origin) where origin is not null;
 CREATE VIEW stack_location as
 select
@@ -445,43 +429,6 @@ where report_day.day in (
     select rollup.first_day from rollup
     where rollup.day_count = 1 and rollup.signature = signature_frame.signature);
 CREATE INDEX report_revision on report (source, revision) where signature is null;
-CREATE VIEW stall as
-select
-    lower(hex(report.id)) as id,
-    process_run.app,
-    process_run.version,
-    process_run.host,
-    process_run.pid,
-    loop.name as loop,
-    mode.value as mode,
-    activity.value as activity,
-    case report.phase
-        when 1 then 'observer' when 2 then 'block' when 3 then 'source' when 4 then 'timer'
-        when 5 then 'descriptor' when 6 then 'mainQueue' when 7 then 'marked'
-    end as phase,
-    case report.state when 0 then 'open' when 1 then 'ended' when 2 then 'hang' end as state,
-    case report.verdict
-        when 0 then 'stalled' when 1 then 'starved' when 2 then 'stopped' when 3 then 'throttled'
-        when 4 then 'debugger' when 5 then 'saturated'
-    end as verdict,
-    case report.cause
-        when 0 then 'unknown' when 1 then 'cpu' when 2 then 'lock' when 3 then 'disk'
-        when 4 then 'network' when 5 then 'ipc' when 6 then 'sleep' when 7 then 'page-fault'
-        when 8 then 'starved' when 9 then 'throttled' when 10 then 'stopped'
-    end as cause,
-    ifnull(report.cause_confidence, report.cause_permille / 1000.0) as cause_confidence,
-    strftime('%Y-%m-%dT%H:%M:%fZ', report.start_us / 1e6, 'unixepoch') as start,
-    report.duration_ns / 1e6 as duration_ms,
-    report.cpu_ns / 1e6 as cpu_ms,
-    loop.threshold_ns / 1e6 as threshold_ms,
-    report.detection_delay_ns / 1e6 as detection_delay_ms,
-    report.source,
-    report.seq
-from report
-join loop on loop.id = report.loop
-join process_run on process_run.id = loop.run
-join label mode on mode.id = report.mode
-left join label activity on activity.id = report.activity;
 CREATE VIEW stall_evidence as
 select
     lower(hex(report.id)) as id,
@@ -592,3 +539,58 @@ from report, json_each((
     from sample, list, part
     where part.first = sample.first
 )) as sample;
+CREATE VIEW stall as
+select
+    lower(hex(report.id)) as id,
+    process_run.app,
+    process_run.version,
+    process_run.host,
+    process_run.pid,
+    loop.name as loop,
+    mode.value as mode,
+    activity.value as activity,
+    case report.phase
+        when 1 then 'observer' when 2 then 'block' when 3 then 'source' when 4 then 'timer'
+        when 5 then 'descriptor' when 6 then 'mainQueue' when 7 then 'marked'
+    end as phase,
+    case report.state when 0 then 'open' when 1 then 'ended' when 2 then 'hang' end as state,
+    case report.verdict
+        when 0 then 'stalled' when 1 then 'starved' when 2 then 'stopped' when 3 then 'throttled'
+        when 4 then 'debugger' when 5 then 'saturated'
+    end as verdict,
+    case report.cause
+        when 0 then 'unknown' when 1 then 'cpu' when 2 then 'lock' when 3 then 'disk'
+        when 4 then 'network' when 5 then 'ipc' when 6 then 'sleep' when 7 then 'page-fault'
+        when 8 then 'starved' when 9 then 'throttled' when 10 then 'stopped'
+    end as cause,
+    ifnull(report.cause_confidence, report.cause_permille / 1000.0) as cause_confidence,
+    strftime('%Y-%m-%dT%H:%M:%fZ', report.start_us / 1e6, 'unixepoch') as start,
+    report.duration_ns / 1e6 as duration_ms,
+    report.cpu_ns / 1e6 as cpu_ms,
+    loop.threshold_ns / 1e6 as threshold_ms,
+    report.detection_delay_ns / 1e6 as detection_delay_ms,
+    report.source,
+    report.seq,
+    (report.duration_ns - ifnull(report.delayed_ns, 0)) / 1e6 as own_ms
+from report
+join loop on loop.id = report.loop
+join process_run on process_run.id = loop.run
+join label mode on mode.id = report.mode
+left join label activity on activity.id = report.activity;
+CREATE VIEW hotspot as
+select
+    signature.title,
+    cohort.app,
+    sum(rollup.report_count) as stall_count,
+    sum(rollup.total_ns / 1e6) as total_ms,
+    max(rollup.max_ns) / 1e6 as max_ms,
+    strftime('%Y-%m-%dT%H:%M:%fZ', min(rollup.first_us) / 1e6, 'unixepoch') as first_seen,
+    strftime('%Y-%m-%dT%H:%M:%fZ', max(rollup.last_us) / 1e6, 'unixepoch') as last_seen,
+    printf('%016x', signature.hash) as signature,
+    sum(rollup.total_ns / 1e6) - sum(rollup.delayed_ns / 1e6) as own_ms
+from rollup
+join cohort on cohort.id = rollup.cohort
+join signature on signature.id = rollup.signature
+where rollup.day_count = 32 and cohort.verdict = 0
+group by signature.hash, cohort.app
+order by own_ms desc;

@@ -28,6 +28,8 @@ package struct ClickHouseMigration: Sendable {
         ClickHouseMigration("0003_create_rollups", PackageResources._003_create_rollups_sql),
         ClickHouseMigration(
             "0004_order_rollups_by_group", PackageResources._004_order_rollups_by_group_sql),
+        ClickHouseMigration(
+            "0005_add_delayed_time", PackageResources._005_add_delayed_time_sql),
     ]
 
     package static let newest = all.last!.version

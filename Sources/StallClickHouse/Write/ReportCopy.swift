@@ -25,7 +25,8 @@ struct ReportCopy {
         select report.source, report.seq, revision, id, loop, mode, activity, phase, state, verdict,
             start_us, duration_ns, cpu_ns, detection_delay_ns, samples, threads, cause,
             cause_confidence, cause_permille, cause_detail, signature, agent_ns, skipped_threads,
-            ending, evidence, evidence_numbers, unnamed_report.seq is not null
+            ending, evidence, evidence_numbers, unnamed_report.seq is not null,
+            ifnull(delayed_ns, 0)
         from report left join unnamed_report using (source, seq)
         """
 
@@ -36,7 +37,7 @@ struct ReportCopy {
                 start_us, duration_ns, cpu_ns, bucket, signature, is_unnamed, source, seq, revision,
                 loop, mode, activity, phase, ending, detection_delay_ns, agent_ns, skipped_threads,
                 stack, samples, threads, cause_confidence_bits, cause_permille, cause_detail,
-                evidence, evidence_numbers)
+                evidence, evidence_numbers, delayed_ns)
             """, isEverywhere: false, outbox)
         let rows = try connection.prepare(Self.query)
         while try rows.step() {
@@ -96,6 +97,7 @@ struct ReportCopy {
         out.add(
             optional: try row.optionalInteger(at: 24).map { try key($0, in: keys.evidence, row) })
         out.add(optionalContentOf: row, at: 25)
+        out.add(try row.delayed_ns(at: 27, in: duration))
     }
 
     /// The stacks' hashes, and the lists of samples and threads with indices into these.

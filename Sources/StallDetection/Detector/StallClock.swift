@@ -98,6 +98,8 @@ struct StallClock: Equatable, Sendable {
 
     /// The part of the time that counts as a stall.
     var counted: Duration { total.counted }
+    /// The part that was not the thread's own: it waited for a CPU or was stopped.
+    var delayed: Duration { total.uncounted }
     /// The thread's CPU time since `began`, as far as known.
     var cpuTime: Duration { settled.cpuTime + pending.cpuTime }
 

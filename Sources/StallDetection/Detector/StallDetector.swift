@@ -13,6 +13,9 @@ package struct StallIncident: Equatable, Sendable {
     /// The threshold that it exceeded.
     package var threshold: Duration
     package var cpuTime: Duration
+    /// The part of a stall in which the thread waited for a CPU or was stopped. Zero where that is negligible or unknown,
+    /// and where the verdict says it of the whole.
+    package var delayedTime: Duration
     /// How much later than the threshold it was noticed.
     package var detectionDelay: Duration
     package var verdict: StallVerdict
@@ -22,16 +25,27 @@ package struct StallIncident: Equatable, Sendable {
 
     package init(
         began: MonotonicInstant, duration: Duration, threshold: Duration, cpuTime: Duration,
-        detectionDelay: Duration, verdict: StallVerdict, hasEnded: Bool, ending: StallEnding? = nil
+        delayedTime: Duration = .zero, detectionDelay: Duration, verdict: StallVerdict,
+        hasEnded: Bool, ending: StallEnding? = nil
     ) {
         self.began = began
         self.duration = duration
         self.threshold = threshold
         self.cpuTime = cpuTime
+        self.delayedTime = verdict.delayedTime(delayedTime, in: duration)
         self.detectionDelay = detectionDelay
         self.verdict = verdict
         self.hasEnded = hasEnded
         self.ending = ending
+    }
+}
+
+extension StallVerdict {
+    /// - Parameter delayed: How long the thread waited for a CPU or was stopped in the stall.
+    fileprivate func delayedTime(_ delayed: Duration, in duration: Duration) -> Duration {
+        // Every thread waits for a CPU for microseconds, and each store would pay for the number.
+        guard self == .stalled, delayed >= duration / 64 else { return .zero }
+        return min(delayed, duration)
     }
 }
 
@@ -190,6 +204,8 @@ struct StallDetector: Sendable {
         guard verdict == .stalled || length >= starvation else { return nil }
         return StallIncident(
             began: began, duration: length, threshold: threshold, cpuTime: clock.cpuTime,
+            // The clock takes all waits since the previous poll for the stall's; some may be of other callouts.
+            delayedTime: clock.delayed - max(.zero, busyElsewhere),
             detectionDelay: now - began - threshold, verdict: verdict, hasEnded: true,
             ending: .recovered)
     }
@@ -226,7 +242,7 @@ struct StallDetector: Sendable {
         suspicion.hasUpdate = false
         return StallIncident(
             began: clock.began, duration: elapsed, threshold: policy.threshold,
-            cpuTime: clock.cpuTime,
+            cpuTime: clock.cpuTime, delayedTime: clock.delayed,
             detectionDelay: suspicion.detectionDelay ?? .zero,
             verdict: clock.verdict(threshold: policy.threshold), hasEnded: false)
     }
@@ -246,7 +262,7 @@ struct StallDetector: Sendable {
         guard suspicion.lastReport != nil || isReportable else { return nil }
         return StallIncident(
             began: clock.began, duration: duration, threshold: policy.threshold,
-            cpuTime: clock.cpuTime,
+            cpuTime: clock.cpuTime, delayedTime: clock.delayed,
             detectionDelay: suspicion.detectionDelay ?? now - clock.began - policy.threshold,
             verdict: clock.verdict(threshold: policy.threshold), hasEnded: true, ending: ending)
     }

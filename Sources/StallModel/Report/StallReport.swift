@@ -110,6 +110,9 @@ public struct StallReport: Hashable, Sendable {
     public var duration: Duration
     /// The CPU time that its thread used in it.
     public var cpuTime: Duration
+    /// The part of the duration in which its thread waited for a CPU or was stopped; the rest is its own time. Zero if
+    /// that is negligible or unknown. For a verdict other than `stalled` this is zero: the verdict speaks for all of it.
+    public var delayedTime: Duration
     /// The threshold that it exceeded.
     public var threshold: Duration
     /// How much later than the threshold it was noticed.
@@ -134,7 +137,8 @@ public struct StallReport: Hashable, Sendable {
     package init(
         id: UniqueID, run: ProcessRun, loop: String, mode: String, phase: LoopPhase,
         activity: String? = nil,
-        start: UnixTime, duration: Duration, cpuTime: Duration = .zero, threshold: Duration,
+        start: UnixTime, duration: Duration, cpuTime: Duration = .zero,
+        delayedTime: Duration = .zero, threshold: Duration,
         detectionDelay: Duration = .zero, state: StallState, ending: StallEnding? = nil,
         verdict: StallVerdict = .stalled,
         samples: [Sample] = [], cause: StallCause? = nil, threads: [ThreadSnapshot] = [],
@@ -149,6 +153,7 @@ public struct StallReport: Hashable, Sendable {
         self.start = start
         self.duration = duration
         self.cpuTime = cpuTime
+        self.delayedTime = delayedTime
         self.threshold = threshold
         self.detectionDelay = detectionDelay
         self.state = state

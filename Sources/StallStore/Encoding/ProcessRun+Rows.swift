@@ -75,6 +75,15 @@ extension Statement {
         return number
     }
 
+    /// The part of a duration that was not the thread's own: NULL where none is known.
+    package func delayed_ns(at column: CInt, in duration_ns: Int64) throws(StoreError) -> Int64 {
+        guard let number = optionalInteger(at: column) else { return 0 }
+        guard number >= 0, number <= duration_ns else {
+            throw damage("a delay of \(number) ns in \(duration_ns) ns")
+        }
+        return number
+    }
+
     /// A time in microseconds. Every time is read here, so that nothing computed from it leaves the range of a number.
     package func time_us(at column: CInt) throws(StoreError) -> Int64 {
         try readable(at: column, ValueLimits.readableTimes, "a time in microseconds")

@@ -84,6 +84,7 @@ final class AgentWriter {
             state: report.state, ending: report.ending, verdict: report.verdict,
             start_us: report.start.microseconds,
             duration_ns: report.duration.nanoseconds, cpu_ns: report.cpuTime.nanoseconds,
+            delayed_ns: min(report.delayedTime.nanoseconds, report.duration.nanoseconds),
             detectionDelay_ns: report.detectionDelay.nanoseconds,
             samples: try report.samples.map(stored), cause: report.cause.map { StoredCause($0) },
             threads: try report.threads.map(stored), agent_ns: report.agentTime.nanoseconds,

@@ -14,8 +14,9 @@ package struct CountedReport: Equatable {
     /// The columns that `init(_:at:)` reads, in its order.
     package static let columns = """
         report.source, report.seq, report.loop, report.verdict, report.cause, report.signature,
-        report.start_us, report.duration_ns, report.cpu_ns
+        report.start_us, report.duration_ns, report.cpu_ns, report.delayed_ns
         """
+    package static let columnCount: CInt = 10
 
     package init(_ row: Statement, at first: CInt) throws(StoreError) {
         loop = try row.integer(at: first + 2)
@@ -26,14 +27,15 @@ package struct CountedReport: Equatable {
             source: try row.integer(at: first), seq: try row.integer(at: first + 1),
             start_us: try row.time_us(at: first + 6),
             duration_ns: try row.duration_ns(at: first + 7),
-            cpu_ns: try row.duration_ns(at: first + 8))
+            cpu_ns: try row.duration_ns(at: first + 8),
+            delayed_ns: try row.delayed_ns(at: first + 9, in: row.duration_ns(at: first + 7)))
     }
 
     package init(_ row: ReportRow, source: Int64) {
         (loop, verdict, cause, signature) = (row.loop, row.verdict, row.cause?.cause, row.signature)
         entry = RollUpEntry(
             source: source, seq: row.seq, start_us: row.start_us, duration_ns: row.duration_ns,
-            cpu_ns: row.cpu_ns)
+            cpu_ns: row.cpu_ns, delayed_ns: row.delayed_ns)
     }
 }
 
@@ -44,4 +46,5 @@ package struct RollUpEntry: Hashable {
     package var start_us: Int64
     package var duration_ns: Int64
     package var cpu_ns: Int64
+    package var delayed_ns: Int64
 }

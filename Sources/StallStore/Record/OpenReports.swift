@@ -15,9 +15,9 @@ package struct OpenReports {
             """)
         mark = try connection.prepare(
             """
-            update report set state = ?, ending = ?, duration_ns = ifnull(?, duration_ns),
-                revision = ifnull(?, revision)
-            where source = ? and seq = ?
+            update report set state = ?1, ending = ?2, duration_ns = ifnull(?3, duration_ns),
+                delayed_ns = min(delayed_ns, ifnull(?3, duration_ns)), revision = ifnull(?4, revision)
+            where source = ?5 and seq = ?6
             """)
     }
 

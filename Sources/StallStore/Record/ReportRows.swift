@@ -17,6 +17,8 @@ package struct ReportRow: Equatable {
     package var start_us: Int64
     package var duration_ns: Int64
     package var cpu_ns: Int64
+    /// The part of the duration that was not the thread's own; zero where none is known.
+    package var delayed_ns: Int64
     package var detectionDelay_ns: Int64
     package var samples: [StoredSample]
     package var cause: StoredCause?
@@ -32,9 +34,9 @@ package struct ReportRow: Equatable {
         seq: Int64, revision: Int64, id: UniqueID, loop: Int64, mode: Int64,
         activity: Int64? = nil, phase: LoopPhase, state: StallState, ending: StallEnding? = nil,
         verdict: StallVerdict, start_us: Int64, duration_ns: Int64, cpu_ns: Int64,
-        detectionDelay_ns: Int64, samples: [StoredSample], cause: StoredCause? = nil,
-        threads: [StoredThread] = [], agent_ns: Int64 = 0, skippedThreads: Int64 = 0,
-        signature: Int64? = nil
+        delayed_ns: Int64 = 0, detectionDelay_ns: Int64, samples: [StoredSample],
+        cause: StoredCause? = nil, threads: [StoredThread] = [], agent_ns: Int64 = 0,
+        skippedThreads: Int64 = 0, signature: Int64? = nil
     ) {
         self.seq = seq
         self.revision = revision
@@ -49,6 +51,7 @@ package struct ReportRow: Equatable {
         self.start_us = start_us
         self.duration_ns = duration_ns
         self.cpu_ns = cpu_ns
+        self.delayed_ns = delayed_ns
         self.detectionDelay_ns = detectionDelay_ns
         self.samples = samples
         self.cause = cause
@@ -89,8 +92,8 @@ package struct ReportRows {
         """
     package static let checkedRange: Range<CInt> = 0..<21
     /// Columns that came later: the checksum covers them in rows where they hold something.
-    package static let laterColumns = "evidence, evidence_numbers, cause_permille"
-    package static let laterCount: CInt = 3
+    package static let laterColumns = "evidence, evidence_numbers, cause_permille, delayed_ns"
+    package static let laterCount: CInt = 4
 
     package init(_ connection: Connection) throws {
         self.connection = connection
@@ -100,8 +103,8 @@ package struct ReportRows {
                 state, verdict, start_us, duration_ns, cpu_ns, detection_delay_ns, samples,
                 cause, cause_confidence, cause_detail, threads, agent_ns, skipped_threads,
                 signature, ending, checksum, evidence, evidence_numbers,
-                cause_permille)
-            values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                cause_permille, delayed_ns)
+            values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """)
         update = try connection.prepare(
             """
@@ -109,7 +112,7 @@ package struct ReportRows {
                 verdict = ?, start_us = ?, duration_ns = ?, cpu_ns = ?, detection_delay_ns = ?,
                 samples = ?, cause = ?, cause_confidence = ?, cause_detail = ?, threads = ?,
                 agent_ns = ?, skipped_threads = ?, signature = ?, ending = ?, checksum = ?,
-                evidence = ?, evidence_numbers = ?, cause_permille = ?
+                evidence = ?, evidence_numbers = ?, cause_permille = ?, delayed_ns = ?
             where source = ? and seq = ? and id = ?
             """)
         find = try connection.prepare(
@@ -153,7 +156,8 @@ package struct ReportRows {
         )
     }
 
-    /// Whether the report of this number has the content of the row. The cost of its capture does not matter.
+    /// Whether the report of this number has the content of the row. The cost of its capture does not matter, nor does
+    /// its own time: a copy that came by way of an older program lacks it.
     package func holds(_ row: ReportRow, source: Int64, seq: Int64) throws -> Bool {
         let threads = row.threads.isEmpty ? nil : row.threads.encoded
         try findSame.bind(
@@ -199,6 +203,7 @@ package struct ReportRows {
         let threads = row.threads.isEmpty ? nil : row.threads.encoded
         let detail = row.evidence == nil ? row.cause?.detail : row.evidence?.detail
         let permille = row.evidence == nil ? nil : row.cause?.permille
+        let delayed = row.delayed_ns == 0 ? nil : row.delayed_ns
         let confidence = permille == nil ? row.cause?.confidence : nil
         var sum = RowChecksum.over(
             row.seq, row.revision, row.id, row.loop, row.mode, row.activity,
@@ -210,6 +215,7 @@ package struct ReportRows {
             evidence.numbers.combine(into: &sum)
             permille?.combine(into: &sum)
         }
+        delayed?.combine(into: &sum)
         let checksum = sum.value
         try add.run(
             source, row.seq, row.revision, row.id, row.loop, row.mode, row.activity,
@@ -217,7 +223,7 @@ package struct ReportRows {
             row.start_us, row.duration_ns, row.cpu_ns, row.detectionDelay_ns, samples,
             cause, confidence, detail, threads, row.agent_ns,
             row.skippedThreads, row.signature, ending, checksum, row.evidence?.id,
-            row.evidence?.numbers, permille)
+            row.evidence?.numbers, permille, delayed)
         if connection.changeCount > 0 { return .added }
         try find.bind(source, row.seq)
         guard try find.step() else { return nil }
@@ -228,8 +234,8 @@ package struct ReportRows {
             Int64(row.state.rawValue), Int64(row.verdict.rawValue), row.start_us, row.duration_ns,
             row.cpu_ns, row.detectionDelay_ns, samples, cause, confidence,
             detail, threads, row.agent_ns, row.skippedThreads, row.signature,
-            ending, checksum, row.evidence?.id, row.evidence?.numbers, permille, source, row.seq,
-            row.id)
+            ending, checksum, row.evidence?.id, row.evidence?.numbers, permille, delayed, source,
+            row.seq, row.id)
         return connection.changeCount > 0 ? .changed(before) : nil
     }
 }

@@ -37,7 +37,7 @@ package struct ReportGenerator {
         clock += Int64.random(in: 0...2_000_000, using: &random)
         let start = UnixTime(microseconds: clock)
         let count = Int.random(in: 0...5, using: &random)
-        return StallReport(
+        var report = StallReport(
             id: UniqueID(version7At: start, random: &random), run: run,
             loop: ["main", "decoder", ""].randomElement(using: &random)!,
             mode: ["default", "tracking"].randomElement(using: &random)!,
@@ -52,6 +52,11 @@ package struct ReportGenerator {
             samples: (0..<count).map { _ in sample() }, cause: cause(),
             threads: (0..<max(0, Int.random(in: -3...3, using: &random))).map { _ in thread() },
             skippedThreadCount: Int.random(in: 0...1000, using: &random), agentTime: duration())
+        // Of every other stall a third was not its thread's own time.
+        if report.verdict == .stalled, count % 2 == 1 {
+            report.delayedTime = .nanoseconds(report.duration.nanoseconds / 3)
+        }
+        return report
     }
 
     /// None in a third of the reports; evidence of every kind of name.

@@ -25,6 +25,8 @@ from cluster import Cluster
 from costs import print_costs
 from questions import questions
 
+fleet.HAVE_DELAYS = True
+
 
 class World:
     def __init__(self, options):
@@ -124,8 +126,9 @@ class World:
         """Numbers of rows and their sums, each once."""
         database = sqlite3.connect(f"file:{self.central}?immutable=1", uri=True)
         pairs = [
-            ("reports", "select count(*), sum(duration_ns), sum(cpu_ns), sum(start_us % 1000003), sum(seq) from report",
-             "select count(), sum(duration_ns), sum(cpu_ns), sum(start_us % 1000003), sum(seq) from report final"),
+            ("reports", "select count(*), sum(duration_ns), sum(cpu_ns), sum(start_us % 1000003), sum(seq), "
+             "ifnull(sum(delayed_ns), 0) from report",
+             "select count(), sum(duration_ns), sum(cpu_ns), sum(start_us % 1000003), sum(seq), sum(delayed_ns) from report final"),
             ("exposure", "select count(*), ifnull(sum(watched_ns), 0), ifnull(sum(busy_ns), 0) from exposure",
              "select count(), sum(watched_ns), sum(busy_ns) from exposure final"),
             ("suppressions", "select count(*), ifnull(sum(stall_count), 0) from suppression",

@@ -20,6 +20,7 @@ sys.path.insert(0, os.path.join(ROOT, "Tests", "Truth", "TotalsTruth"))
 import fleet
 from questions import questions
 
+fleet.HAVE_DELAYS = True
 RULES = "merge function \"work*\" into \"any work\"\n"
 
 

@@ -24,7 +24,7 @@ import sender as senders
 from collector import Collector, make_certificates
 from proxy import Proxy
 
-fleet.NUMBERS_ARE_REVISIONS = True
+fleet.NUMBERS_ARE_REVISIONS = fleet.HAVE_DELAYS = True
 DECADES_AGO, DECADES_AHEAD = 40 * 365 * fleet.DAY_US, 60 * 365 * fleet.DAY_US
 
 

@@ -437,7 +437,7 @@ class Corpus:
         numbers = ("1e400", "-1e400", "1e-400", "0x10", "1_0", "NaN", "Infinity", "-0", "1" * 5000, "1." + "0" * 5000,
                        "9223372036854775808", "18446744073709551616", "1E+308")
         for number in numbers[::4] if self.short else numbers:
-            for key in ("duration_ms", "pid", "seq", "revision"):
+            for key in ("duration_ms", "own_ms", "pid", "seq", "revision"):
                 yield write("number", line(**{key: 77665544}).replace("77665544", number))
         texts = ("\\ud800", "\\udc00\\ud800", "\\u0000", "\\u001b[2J\\u0007", "\\u202e", "\\ud83d\\ude00", "\\x41")
         for text in texts[::3] if self.short else texts:

@@ -29,7 +29,8 @@ SHORT_VALUES = VALUES[:2]
 # Columns whose numbers are added up or divided; the short form reads only these.
 NUMBERS = ("report.start_us", "report.duration_ns", "report.samples", "rollup.total_ns", "rollup.report_count", "rollup.first_us",
            "rollup.first_day", "rollup.histogram", "exposure.watched_ns", "exposure_day.watched_ns", "suppression.stall_count",
-           "process_run.started_us", "report_day.day", "location.offset", "grouping.pruned_before_us", "image_load.end_address")
+           "process_run.started_us", "report_day.day", "location.offset", "grouping.pruned_before_us", "image_load.end_address",
+           "report.delayed_ns", "rollup.delayed_ns")
 # Commands that are read for one store at the same time.
 READERS = 2
 

@@ -21,6 +21,8 @@ APPS = {"photos": ["1.0", "1.1", "2.0"], "mail": ["1.0", "2.0"]}
 LOSSES = ["suppressed", "dropped", "unwritable", "evicted", "callback"]
 SUPPRESSIONS = ["place", "hour", "debugger"]
 NUMBERS_ARE_REVISIONS = False
+# Whether stalls have a part that was not their thread's own time.
+HAVE_DELAYS = False
 
 
 @dataclasses.dataclass
@@ -58,6 +60,11 @@ class Report:
     seq: int
     revision: int
     watched: bool = False  # the central store has watched time of its loop
+    delayed_ns: int = 0  # its thread waited for a CPU or was stopped
+
+    @property
+    def own_ns(self):
+        return self.duration_ns - self.delayed_ns
 
 
 @dataclasses.dataclass
@@ -155,6 +162,10 @@ class Store:
             cause=WAITS[wait][1] if draw.random() < 0.7 else None, confidence=round(draw.random(), 3), wait=wait,
             frames=frames, is_cut=is_cut, seq=self.seq,
             revision=self.seq if NUMBERS_ARE_REVISIONS else self.next_revision()))
+        # Of two stalls in three; without a draw, which would make another fleet of the rest.
+        report = self.reports[-1]
+        if HAVE_DELAYS and report.verdict == 0 and report.uuid[-1] % 3:
+            report.delayed_ns = report.duration_ns * report.uuid[-2] // 256
 
     def go_on(self):
         """The app goes on: open stalls end, others begin, what is counted grows."""
@@ -247,6 +258,7 @@ class Writer:
             self.run(run)
         for report in store.reports:
             detail = None
+            delay = {"delayed_ns": report.delayed_ns} if report.delayed_ns else {}
             if report.cause is not None:
                 detail = packed.leb128(1, report.cause, 1000, 0)
             self.insert(
@@ -255,7 +267,7 @@ class Writer:
                 verdict=report.verdict, start_us=report.start_us, duration_ns=report.duration_ns, cpu_ns=report.cpu_ns,
                 detection_delay_ns=100_000, samples=packed.samples(self.stack(report), report.duration_ns, report.run.pid),
                 cause=report.cause, cause_confidence=None if report.cause is None else report.confidence,
-                cause_detail=detail)
+                cause_detail=detail, **delay)
         for span in store.exposures:
             self.insert(
                 "exposure", source=source, revision=span.revision, loop=self.loop(span.run, span.loop),

@@ -170,6 +170,7 @@ def hotspots(truth, question, key):
             "versions": sorted({report.run.version for report in members}),
             "cause": CAUSES[min(causes, key=lambda cause: (-causes[cause], cause))] if causes else None,
             "watched_count": len(rated), "watched_total_ms": sum(rated) / 1e6,
+            "own_ms": sum(report.own_ns for report in members) / 1e6,
             "rate_ms_per_hour": sum(rated) / 1e6 / hours if hours > 0 else None,
         }
         if key == "signature":
@@ -182,8 +183,10 @@ def inclusive(truth, question):
     members = collections.defaultdict(list)
     for report in truth.select(question):
         for function in set(report.frames):
-            members[report.run.app, function].append(report.duration_ns)
-    return {name: (len(parts), sum(parts) / 1e6, max(parts) / 1e6) for name, parts in members.items()}
+            members[report.run.app, function].append(report)
+    return {name: (len(parts), sum(part.duration_ns for part in parts) / 1e6,
+                   max(part.duration_ns for part in parts) / 1e6, sum(part.own_ns for part in parts) / 1e6)
+            for name, parts in members.items()}
 
 
 def tree(truth, question):

@@ -28,7 +28,7 @@ EXACT_LIMIT = 5000
 BUCKET = 1 / 64
 
 
-fleet.NUMBERS_ARE_REVISIONS = True
+fleet.NUMBERS_ARE_REVISIONS = fleet.HAVE_DELAYS = True
 
 
 class Judge:
@@ -97,7 +97,7 @@ def judge_top(judge, central, truth, question, key, is_pruned):
         for field, value in row.items():
             tolerance = BUCKET + 1e-6 if field[0] == "p" and not is_exact else 1e-9
             judge.number(f"{name} {field}", other[field], value, tolerance)
-    ranks = [row["total_ms"] for row in said]
+    ranks = [row["own_ms"] for row in said]
     judge.number("order", ranks, sorted(ranks, reverse=True))
     return found, right
 
@@ -106,14 +106,14 @@ def judge_csv(judge, central, truth, question):
     right = truths.hotspots(truth, question, "signature")
     for row in central.table("top", "--limit", "100000", *question.options()):
         name = (row["apps"], *row["frames"].split(" <- "))
-        for field in ("count", "total_ms", "max_ms", "watched_count", "watched_total_ms"):
+        for field in ("count", "total_ms", "max_ms", "watched_count", "watched_total_ms", "own_ms"):
             judge.number(f"csv {name} {field}", float(row[field]), right.get(name, {}).get(field))
 
 
 def judge_orders(judge, central, truth, question):
     """Each order of the ranking, cut to a few groups."""
     right = truths.hotspots(truth, question, "signature")
-    for order, field in (("count", "count"), ("max", "max_ms"), ("total", "total_ms"), ("rate", "rate_ms_per_hour")):
+    for order, field in (("count", "count"), ("max", "max_ms"), ("total", "own_ms"), ("rate", "rate_ms_per_hour")):
         rows = central.ask("top", "--by", order, "--limit", "7", *question.options())
         best = sorted((row[field] or 0 for row in right.values()), reverse=True)[:7]
         for index, (row, value) in enumerate(itertools.zip_longest(rows, best)):
@@ -124,9 +124,9 @@ def judge_inclusive(judge, central, truth, app):
     right = truths.inclusive(truth, Question(app=app))
     said = central.ask("top", "--group", "inclusive", "--limit", "100000", "--app", app)
     found = {row["frames"][0]: row for row in said}
-    for (_, name), (count, total, longest) in right.items():
+    for (_, name), (count, total, longest, own) in right.items():
         row = found.get(name, {})
-        for field, value in (("count", count), ("total_ms", total), ("max_ms", longest)):
+        for field, value in (("count", count), ("total_ms", total), ("max_ms", longest), ("own_ms", own)):
             judge.number(f"inclusive {name} {field}", row.get(field), value)
 
 

@@ -67,6 +67,25 @@ import TestSupport
         #expect(hotspots[0].title == "sleep in sleepInTimer() <- tick()")
     }
 
+    /// Two thirds of the sleeping stalls were waits for a CPU, which are not the sleep's.
+    @Test func `groups are ranked by what was the threads' own, and the rest is said`() {
+        var starved = [report(900, stack: 1, number: 1), report(900, stack: 1, number: 2)]
+        for index in starved.indices { starved[index].delayed = .milliseconds(600) }
+        let reports = starved + [report(700, stack: 2, number: 3)]
+        let groups = rank(reports, runs: [run("photos", "1.0")], frames: stacks)
+        #expect(groups.map(\.frames[0]) == ["layout(_:)", "sleepInTimer()"])
+        #expect(groups.map(\.total) == [.milliseconds(700), .milliseconds(1800)])
+        #expect(groups.map(\.own) == [.milliseconds(700), .milliseconds(600)])
+        #expect(groups[1].max == .milliseconds(900), "a stall lasts as long as it lasts")
+        let overview = Overview(reports, runs: [run("photos", "1.0")], example: nil)
+        #expect(overview.totalLost == .milliseconds(2500))
+        #expect(overview.delayed == .milliseconds(1200))
+        let byFunction = rank(
+            reports, runs: [run("photos", "1.0")], frames: stacks, group: .inclusive)
+        #expect(
+            byFunction.first { $0.title.contains("sleepInTimer") }?.own == .milliseconds(600))
+    }
+
     @Test(arguments: [
         (RankingOrder.total, ["sleepInTimer()", "layout(_:)", "layout(_:)"]),
         (.count, ["layout(_:)", "sleepInTimer()", "layout(_:)"]),

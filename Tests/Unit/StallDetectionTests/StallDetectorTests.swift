@@ -247,6 +247,64 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
         #expect(step.incident?.verdict == .stalled)
     }
 
+    /// A job of a task at load 20: 300 ms of its own, in 900 ms.
+    @Test mutating func `a stall says how long its thread waited for a CPU`() {
+        func queued(_ now: Int) -> ThreadEvidence {
+            ThreadEvidence(
+                cpuTime: .milliseconds(now / 3), runDelay: .milliseconds(now - now / 3),
+                state: UInt8(ascii: "R"))
+        }
+        _ = detector.poll(waiting(since: -1), queued(0), at: at(0))
+        var reported: [StallIncident] = []
+        follow(until: 870, evidence: queued) { _, step in
+            if let incident = step.incident { reported.append(incident) }
+        }
+        let ended = detector.poll(waiting(since: 900), queued(900), at: at(901), end: at(900))
+        reported += [ended.incident].compactMap(\.self)
+        #expect(reported.last?.verdict == .stalled && reported.last?.hasEnded == true)
+        for incident in reported where incident.verdict == .stalled {
+            let rest = incident.delayedTime / incident.duration
+            #expect(abs(rest - 2.0 / 3) < 0.01)
+        }
+        #expect(!reported.isEmpty)
+    }
+
+    @Test(arguments: [(delay: 0, rest: 0), (10, 0), (20, 20)])
+    mutating func `waits of microseconds are no part of a stall`(delay: Int, rest: Int) {
+        func evidence(_ delay: Int) -> ThreadEvidence {
+            ThreadEvidence(
+                cpuTime: .zero, runDelay: .milliseconds(delay), state: UInt8(ascii: "S"))
+        }
+        _ = detector.poll(waiting(since: -1), evidence(0), at: at(0))
+        _ = detector.poll(busy(since: 0), evidence(0), at: at(130))
+        let step = detector.poll(
+            waiting(since: 1_000), evidence(delay), at: at(1_001), end: at(1_000))
+        #expect(step.incident?.delayedTime == .milliseconds(rest))
+    }
+
+    @Test func `the delay of a whole incident is in its verdict`() {
+        for verdict in [StallVerdict.starved, .stopped, .throttled, .debugger, .saturated] {
+            let incident = StallIncident(
+                began: start, duration: .seconds(2), threshold: .milliseconds(250), cpuTime: .zero,
+                delayedTime: .seconds(1), detectionDelay: .zero, verdict: verdict, hasEnded: true)
+            #expect(incident.delayedTime == .zero)
+        }
+    }
+
+    @Test func `a stall between polls is not charged with the waits of others`() {
+        func delayed(_ busyElsewhere: Int) -> Duration? {
+            detector.judgeAfterwards(
+                began: at(10), length: .milliseconds(900), threshold: .milliseconds(250),
+                history: ThreadHistory(ThreadEvidence(cpuTime: .zero, runDelay: .zero)),
+                busyElsewhere: .milliseconds(busyElsewhere),
+                ThreadEvidence(cpuTime: .milliseconds(300), runDelay: .milliseconds(600)),
+                at: at(2_000), suspendedIntervals: SuspendedIntervals())?.delayedTime
+        }
+        #expect(delayed(0) == .milliseconds(600))
+        // At least so long, whatever the other callouts waited.
+        #expect(delayed(30) == .milliseconds(570))
+    }
+
     @Test
     func `a stall between polls is judged by what the thread did since the previous poll`() {
         func judged(

@@ -57,6 +57,22 @@ import Testing
         #expect(try lines.next() == nil)
     }
 
+    @Test(arguments: [
+        (#""pid":7"#, 0), (#""own_ms":null,"pid":7"#, 0), (#""own_ms":800.373728,"pid":7"#, 0),
+        (#""own_ms":300.373728,"pid":7"#, 500), (#""own_ms":0,"pid":7"#, 800.373728),
+    ])
+    func `what of a stall was not its thread's own is read, and is nothing where none is said`(
+        text: String, delayed: Double
+    ) throws {
+        let path = NSTemporaryDirectory() + "report-lines-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        try Self.good.replacing(#""pid":7"#, with: text)
+            .write(toFile: path, atomically: true, encoding: .utf8)
+        var lines = ReportLines(descriptor: open(path, O_RDONLY), closesIt: true)
+        let found = try report(lines.next())?.report.delayedTime
+        #expect(found == .nanoseconds(Int64((delayed * 1e6).rounded())))
+    }
+
     /// The expected values are Python's.
     @Test(arguments: [
         ("2026-11-21T10:59:30.653001Z", 1_795_258_770_653_001),
@@ -105,6 +121,14 @@ import Testing
         (
             good.replacing("800.373728", with: #""5""#),
             "has a value other than a number in duration_ms"
+        ),
+        (
+            good.replacing(#""pid":7"#, with: #""own_ms":800.4,"pid":7"#),
+            "has more than duration_ms in own_ms"
+        ),
+        (
+            good.replacing(#""pid":7"#, with: #""own_ms":-1,"pid":7"#),
+            "has a duration out of range in own_ms"
         ),
         (good.replacing("2026-11-21T", with: "2026-13-21T"), "has no time such as"),
         (good.replacing("0x10", with: "10"), "in samples[0].stack[0].offset"),

@@ -28,10 +28,12 @@ enum SampleReports {
 
     /// The same report as ranking sees it: the stacks are numbers.
     static func summary(_ report: StallReport, run: Int = 0) -> ReportSummary {
-        ReportSummary(
+        var summary = ReportSummary(
             id: report.id, run: run, loop: report.loop, start: report.start,
             duration: report.duration,
             state: report.state, verdict: report.verdict, cause: report.cause?.cause, stacks: [])
+        summary.delayed = report.delayedTime
+        return summary
     }
 
     static let photos = "/opt/photos/photos"

@@ -37,13 +37,13 @@ struct InclusiveRanking {
     /// Of all stalls with a list of functions, or with a title.
     private struct Total {
         var count: Int64 = 0
-        var time_ns: Int64 = 0
+        var own_ns: Int64 = 0
         var watched_ns: Int64 = 0
         var longest_ns: Int64 = 0
 
         mutating func add(_ other: Total) {
             count += other.count
-            time_ns.addSaturated(other.time_ns)
+            own_ns.addSaturated(other.own_ns)
             watched_ns.addSaturated(other.watched_ns)
             longest_ns = max(longest_ns, other.longest_ns)
         }
@@ -153,17 +153,20 @@ struct InclusiveRanking {
         Int(firstCell[Int(set)])..<Int(firstCell[Int(set) + 1])
     }
 
-    /// Calls `body` with each stall, each list of functions on its stacks, and the part of its time in which they were.
+    /// Calls `body` with each stall, each list of functions on its stacks, the part of its time in which they were, and
+    /// how much of that part was not the thread's own.
     private func forEachPart(
         where isWanted: (_ steps: Int32) -> Bool,
-        _ body: (_ stall: StallTable.Stall, _ steps: Int32, _ part_ns: Int64) -> Void
+        _ body: (
+            _ stall: StallTable.Stall, _ steps: Int32, _ part_ns: Int64, _ delayed_ns: Int64
+        ) -> Void
     ) {
-        table.forEachStall { stall, weights in
+        table.forEachStall { stall, delayed, weights in
             var whole = 0.0
             for weight in weights { whole += Double(weight) }
             for cell in cells[cells(ofSet: stall.set)] where isWanted(cell.steps) {
                 guard cell.members != onAll, !weights.isEmpty else {
-                    body(stall, cell.steps, stall.duration_ns)
+                    body(stall, cell.steps, stall.duration_ns, delayed)
                     continue
                 }
                 var own = 0.0
@@ -172,7 +175,8 @@ struct InclusiveRanking {
                 }
                 body(
                     stall, cell.steps,
-                    Int64(nearest: Double(stall.duration_ns) * (own / whole)))
+                    Int64(nearest: Double(stall.duration_ns) * (own / whole)),
+                    Int64(nearest: Double(delayed) * (own / whole)))
             }
         }
     }
@@ -208,11 +212,12 @@ struct InclusiveRanking {
     /// The titles that are listed, and how many there are.
     private func largest() -> (listed: [Int32], count: Int) {
         var totals = Array(repeating: Total(), count: steps.count)
-        forEachPart(where: { _ in true }) { stall, steps, part in
+        forEachPart(where: { _ in true }) { stall, steps, part, delayed in
             let isWatched = table.facts[Int(stall.facts)].isWatched
             totals[Int(steps)].add(
                 Total(
-                    count: 1, time_ns: part, watched_ns: isWatched ? part : 0, longest_ns: part))
+                    count: 1, own_ns: part - delayed, watched_ns: isWatched ? part : 0,
+                    longest_ns: part))
         }
         var sizes = Array(repeating: Total(), count: titles.count)
         for (list, total) in totals.enumerated() where total.count > 0 {
@@ -221,7 +226,7 @@ struct InclusiveRanking {
         func size(_ title: Int32) -> Int64 {
             let size = sizes[Int(title)]
             return switch order {
-            case .total, .p95: size.time_ns
+            case .total, .p95: size.own_ns
             case .count: size.count
             case .max: size.longest_ns
             case .rate: size.watched_ns
@@ -231,7 +236,7 @@ struct InclusiveRanking {
         let listed = present.sorted { left, right in
             let (one, other) = (size(left), size(right))
             if one != other { return one > other }
-            let (time, otherTime) = (sizes[Int(left)].time_ns, sizes[Int(right)].time_ns)
+            let (time, otherTime) = (sizes[Int(left)].own_ns, sizes[Int(right)].own_ns)
             return time != otherTime ? time > otherTime : titles[Int(left)] < titles[Int(right)]
         }
         return (Array(listed.prefix(limit)), present.count)
@@ -257,12 +262,13 @@ struct InclusiveRanking {
                 exactLimit: exactLimit)
         }
         forEachPart(where: { firstListed[Int($0)] < firstListed[Int($0) + 1] }) {
-            stall, steps, part in
+            stall, steps, part, delayed in
             let length = DurationHistogram.bucket(ofNanoseconds: part)
             let bucket = buckets?.index(of: UnixTime(microseconds: stall.start_us))
             let range = Int(firstListed[Int(steps)])..<Int(firstListed[Int(steps) + 1])
             for place in listedPlaces[range] {
-                sums[Int(place)].add(part, length: length, of: stall, in: bucket)
+                sums[Int(place)].add(
+                    part, delayed: delayed, length: length, of: stall, in: bucket)
             }
         }
         return sums
@@ -281,6 +287,7 @@ private struct InclusiveSum {
     private var exampleStart_us = Int64.max
     /// By the facts of the stalls.
     private var times: [Int64]
+    private var delays: [Int64]
     private var counts: [Int32]
     private var squares: [Double]
     private var histogram = DurationHistogram()
@@ -290,6 +297,7 @@ private struct InclusiveSum {
 
     init(factCount: Int, bucketCount: Int, exactLimit: Int) {
         times = Array(repeating: 0, count: factCount)
+        delays = Array(repeating: 0, count: factCount)
         counts = Array(repeating: 0, count: factCount)
         squares = Array(repeating: 0, count: factCount)
         trend = Array(repeating: (0, 0, 0, 0), count: bucketCount)
@@ -297,10 +305,11 @@ private struct InclusiveSum {
     }
 
     /// - Parameters:
+    ///   - delayed: How much of the part was not the thread's own.
     ///   - length: The histogram's bucket of the part.
     ///   - bucket: Of the trend.
     mutating func add(
-        _ part: Int64, length: Int, of stall: StallTable.Stall, in bucket: Int?
+        _ part: Int64, delayed: Int64, length: Int, of stall: StallTable.Stall, in bucket: Int?
     ) {
         let seconds = Double(part) / 1e9
         count += 1
@@ -319,6 +328,7 @@ private struct InclusiveSum {
         last_us = max(last_us, stall.start_us)
         let facts = Int(stall.facts)
         times[facts].addSaturated(part)
+        delays[facts].addSaturated(delayed)
         counts[facts] += 1
         squares[facts] += seconds * seconds
         histogram.add(bucket: length, count: 1)
@@ -339,6 +349,7 @@ private struct InclusiveSum {
             var part = StallTotals()
             part.count = Int(counts[index])
             part.total = .nanoseconds(times[index])
+            part.delayed = .nanoseconds(delays[index])
             part.squares = squares[index]
             all.add(part)
             if table.facts[index].isWatched { watched.add(part) }
@@ -383,22 +394,28 @@ extension Overview {
         var isSeen = Array(repeating: false, count: table.facts.count)
         var (first, last) = (Int64.max, Int64.min)
         var (lost, watchedLost, watchedCount): (Int64, Int64, Int) = (0, 0, 0)
-        for stall in table.stalls {
+        var (delayed, watchedDelayed): (Int64, Int64) = (0, 0)
+        for (index, stall) in table.stalls.enumerated() {
             let facts = Int(stall.facts)
             isSeen[facts] = true
             first = min(first, stall.start_us)
             last = max(last, stall.start_us)
+            let rest = table.delayed_ns[index] ?? 0
             lost.addSaturated(stall.duration_ns)
+            delayed.addSaturated(rest)
             guard table.facts[facts].isWatched else { continue }
             watchedCount += 1
             watchedLost.addSaturated(stall.duration_ns)
+            watchedDelayed.addSaturated(rest)
         }
         guard !table.stalls.isEmpty else { return }
         self.first = UnixTime(microseconds: first)
         self.last = UnixTime(microseconds: last)
         totalLost = .nanoseconds(lost)
+        self.delayed = .nanoseconds(delayed)
         watched.count = watchedCount
         watched.total = .nanoseconds(watchedLost)
+        watched.delayed = .nanoseconds(watchedDelayed)
         let runs = Set(isSeen.indices.filter { isSeen[$0] }.map { table.facts[$0].run })
             .map { table.runs[$0] }
         apps = Set(runs.map { "\($0.app) \($0.version)" }).sorted()

@@ -15,6 +15,8 @@ package struct Overview: Sendable {
     package var openCount = 0
     package var hangCount = 0
     package var totalLost = Duration.zero
+    /// The part of it that was not the threads' own.
+    package var delayed = Duration.zero
     /// The ranked stalls of loops with recorded watched time.
     package var watched = StallTotals()
     /// A unique prefix of the id of the first group's example.
@@ -37,7 +39,8 @@ extension Overview {
             openCount += report.state == .open ? 1 : 0
             hangCount += report.state == .hang ? 1 : 0
             totalLost += report.duration
-            if report.isWatched { watched.add(report.duration) }
+            delayed += report.delayed
+            if report.isWatched { watched.add(report.duration, delayed: report.delayed) }
         }
         let seenRuns = seen.compactMap { runs.indices.contains($0) ? runs[$0] : nil }
         apps = Set(seenRuns.map { "\($0.app) \($0.version)" }).sorted()
@@ -54,6 +57,7 @@ extension Overview {
         first = answer.firstRanked
         last = answer.lastRanked
         totalLost = answer.total
+        delayed = answer.delayed
         watched = answer.watched
         // The millisecond and twelve random bits: other ids may share the first twelve digits.
         self.example = example.map { String($0.description.prefix(16)) }

@@ -5,7 +5,7 @@
 package import StallModel
 package import StallQuery
 
-/// Groups the reports with verdict `stalled` and sorts the groups by time lost.
+/// Groups the reports with verdict `stalled` and sorts the groups by the own time lost.
 ///
 /// - Parameters:
 ///   - runs: The process runs of the reports.
@@ -23,13 +23,18 @@ package func rank(
         let run = runs.indices.contains(report.run) ? runs[report.run] : nil
         if key == .inclusive {
             for (group, share) in cache.functions(of: report, in: run) {
-                let part = Double(report.duration.nanoseconds) * share
+                func part(_ time: Duration) -> Duration {
+                    .nanoseconds(Int64(nearest: Double(time.nanoseconds) * share))
+                }
                 groups[group, default: []].append(
-                    Stall(report: index, duration: .nanoseconds(Int64(nearest: part))))
+                    Stall(
+                        report: index, duration: part(report.duration),
+                        delayed: part(report.delayed)))
             }
         } else {
             let group = key.group(of: report, in: run) { cache.group(of: report, in: run) }
-            groups[group, default: []].append(Stall(report: index, duration: report.duration))
+            groups[group, default: []].append(
+                Stall(report: index, duration: report.duration, delayed: report.delayed))
         }
     }
     let aggregates = joined(groups).map { group, stalls in
@@ -51,6 +56,8 @@ private struct Stall {
     /// Index into the reports.
     var report: Int
     var duration: Duration
+    /// The part that was not the thread's own.
+    var delayed: Duration
 }
 
 /// Groups with the same hash. Groups of truncated stacks join the group of complete stacks whose prefix they are.
@@ -112,8 +119,8 @@ extension RankingOrder {
             (left.ratePerHour ?? 0) > (right.ratePerHour ?? 0)
         case .max where left.max != right.max: left.max > right.max
         default:
-            left.total != right.total
-                ? left.total > right.total
+            left.own != right.own
+                ? left.own > right.own
                 : (left.title, left.group.signature) < (right.title, right.group.signature)
         }
     }
@@ -162,8 +169,10 @@ extension StallAggregate {
         var trend = Array(repeating: StallTotals(), count: buckets?.count ?? 0)
         var causes: [CauseClass: Duration] = [:]
         for stall in stalls {
-            totals.add(stall.duration)
-            if reports[stall.report].isWatched { watched.add(stall.duration) }
+            totals.add(stall.duration, delayed: stall.delayed)
+            if reports[stall.report].isWatched {
+                watched.add(stall.duration, delayed: stall.delayed)
+            }
             if let cause = reports[stall.report].cause {
                 causes[cause, default: .zero] += stall.duration
             }

@@ -37,6 +37,8 @@ package struct Ranking: Sendable {
 
     /// The time lost in all ranked reports.
     package var totalLost: Duration { overview.totalLost }
+    /// The part of it that was the threads' own.
+    package var ownLost: Duration { overview.totalLost - overview.delayed }
 
     /// Sets each group's rate, sorts by rate if requested, and adds the suppressed stalls.
     mutating func addExposure(

@@ -13,6 +13,8 @@ struct FetchedReport {
     var activity: String?
     var phase, state, verdict: Int64
     var start_us, duration_ns, cpu_ns, detectionDelay_ns: Int64
+    /// The part of the duration that was not the thread's own; nil where none is known.
+    var delayed_ns: Int64?
     /// The hashes that numbers in `samples` and `threads` are indexes of.
     var stacks: [Int64]
     var samples: [StoredSample]
@@ -34,9 +36,9 @@ struct FetchedReport {
         id, source, seq, revision, loop, mode, activity, phase, state, verdict, start_us, duration_ns,
         cpu_ns, detection_delay_ns, stack, samples, threads, cause, cause_confidence_bits,
         cause_permille, cause_detail, signature, agent_ns, skipped_threads, ending, evidence,
-        evidence_numbers
+        evidence_numbers, delayed_ns
         """
-    static let columnCount = 27
+    static let columnCount = 28
 
     init(_ row: TabSeparatedRows) throws {
         id = try row.uniqueID(at: 0)
@@ -70,6 +72,8 @@ struct FetchedReport {
         self.ending = ending < 0 ? nil : ending
         evidence = try row.optionalInteger(at: 25)
         evidenceNumbers = try row.optionalBytes(at: 26)
+        let delayed: Int64 = try row.integer(at: 27)
+        delayed_ns = delayed == 0 ? nil : delayed
         let numbers = samples.compactMap(\.stack) + (threads ?? []).compactMap(\.stack)
         guard
             numbers.allSatisfy({ stacks.indices.contains(Int(truncatingIfNeeded: $0)) && $0 >= 0 })

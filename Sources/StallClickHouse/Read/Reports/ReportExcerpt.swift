@@ -32,8 +32,8 @@ final class ReportExcerpt {
             insert or replace into report (source, seq, revision, id, loop, mode, activity, phase,
                 state, verdict, start_us, duration_ns, cpu_ns, detection_delay_ns, samples, cause,
                 cause_confidence, cause_detail, threads, signature, agent_ns, skipped_threads, ending,
-                evidence, evidence_numbers, cause_permille)
-            values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                evidence, evidence_numbers, cause_permille, delayed_ns)
+            values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """)
         addDay = try excerpt.connection.prepare(
             """
@@ -144,7 +144,7 @@ final class ReportExcerpt {
             samples.encoded, report.cause, report.causeConfidence, report.causeDetail,
             threads?.encoded, excerpt.signatures[report.signature], report.agent_ns,
             report.skippedThreads, report.ending, evidenceRow, report.evidenceNumbers,
-            report.causePermille,
+            report.causePermille, report.delayed_ns,
         ])
         _ = try addReport.step()
         addReport.reset()

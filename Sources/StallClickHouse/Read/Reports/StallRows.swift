@@ -45,6 +45,15 @@ struct StallRows {
         return duration
     }
 
+    /// The part of a duration that was not the thread's own.
+    func delayed_ns(
+        _ row: TabSeparatedRows, at column: Int, in duration_ns: Int64
+    ) throws -> Int64 {
+        let delayed: Int64 = try row.integer(at: column)
+        guard 0...duration_ns ~= delayed else { throw row.bad(column, "a part of the duration") }
+        return delayed
+    }
+
     /// Reads the list in a column of samples, whose stacks are in the column before.
     mutating func readStacks(
         _ row: TabSeparatedRows, at column: Int, in duration_ns: Int64

@@ -58,11 +58,11 @@ struct SummaryRows {
     private static func columns(_ server: ClickHouseServer) -> ClickHouseQuery {
         """
         id, loop, start_us, state, verdict, cause, ending, \(server.isOfWatchedLoop), duration_ns,
-        stack, samples
+        stack, samples, delayed_ns
         """
     }
 
-    private static let columnCount = 11
+    private static let columnCount = 12
 
     /// Its run is the number of its loop until all are there.
     private static func summary(
@@ -76,6 +76,7 @@ struct SummaryRows {
             ending: try row.ending(at: 6), verdict: try row.verdict(at: 4),
             cause: try row.cause(at: 5),
             stacks: try stalls.weightedStacks(row, at: 10, in: duration))
+        report.delayed = .nanoseconds(try stalls.delayed_ns(row, at: 11, in: duration))
         report.isWatched = try row.integer(at: 7, as: UInt8.self) != 0
         return report
     }

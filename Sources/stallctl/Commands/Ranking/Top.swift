@@ -12,7 +12,8 @@ struct Top: ParsableCommand {
         discussion: """
             Reports that share their key app frames form one group. Delays that are
             not the app's own (CPU starvation, throttling, a suspended process, a
-            debugger) are counted below the table and not ranked.
+            debugger) are counted below the table and not ranked; so is the part of
+            a stall in which its thread waited for a CPU or was stopped.
 
             EXAMPLES
               stallctl top

@@ -131,9 +131,9 @@ struct Report: ParsableCommand {
             ], sections: sections, data: data, rules: question.rules, footer: footer)
         let hidden = ranking.groups.count + ranking.restCount - groups.count
         if hidden > 0 {
-            let shown = groups.reduce(Duration.zero) { $0 + $1.total }
+            let shown = groups.reduce(Duration.zero) { $0 + $1.own }
             page.rest =
-                "\(counted(hidden, "more group")), \((ranking.totalLost - shown).compact) lost: --limit \(hidden + limit)"
+                "\(counted(hidden, "more group")), \((ranking.ownLost - shown).compact) lost: --limit \(hidden + limit)"
         }
         page.notes = view.notes
         return page
@@ -142,7 +142,7 @@ struct Report: ParsableCommand {
     private func cells(
         _ group: StallAggregate, _ ranking: Ranking, _ picture: GroupPicture, _ time: PicturedTime
     ) -> [HTML] {
-        let share = ranking.totalLost > .zero ? group.total / ranking.totalLost : 0
+        let share = ranking.ownLost > .zero ? group.own / ranking.ownLost : 0
         let bar = HTML(
             "svg",
             [
@@ -161,9 +161,9 @@ struct Report: ParsableCommand {
             trend[min(parts - 1, part * parts / max(time.count, 1))] += total.time.milliseconds
         }
         return [
-            HTML("td", [("class", "n lost")], HTML(group.total.compact)),
+            HTML("td", [("class", "n lost")], HTML(group.own.compact)),
             HTML(
-                "td", [("class", "n hide")], HTML(percent(group.total, of: ranking.totalLost)), bar),
+                "td", [("class", "n hide")], HTML(percent(group.own, of: ranking.ownLost)), bar),
             HTML("td", [("class", "n count")], HTML("\(group.count)")),
             HTML("td", [("class", "n hide")], HTML(group.p50.compact)),
             HTML("td", [("class", "n hide")], HTML(group.p95.compact)),
@@ -179,11 +179,12 @@ struct Report: ParsableCommand {
     ) -> [HTML] {
         func strong(_ text: String) -> HTML { HTML("b", [], HTML(text)) }
         var facts = [
-            strong(group.total.compact) + HTML(" lost in ") + strong(counted(group.count, "stall"))
+            strong(group.own.compact) + HTML(" lost in ") + strong(counted(group.count, "stall"))
                 + HTML(
-                    ", \(percent(group.total, of: ranking.totalLost)) of all; median \(group.p50.precise), "
+                    ", \(percent(group.own, of: ranking.ownLost)) of all; median \(group.p50.precise), "
                         + "p95 \(group.p95.precise), longest \(group.max.precise)")
         ]
+        if let rest = group.totals.delayedClause { facts.append(HTML(rest)) }
         let causes = group.causesByTime
         if !causes.isEmpty {
             let shares = causes.prefix(4).map {

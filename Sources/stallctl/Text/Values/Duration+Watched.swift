@@ -9,10 +9,12 @@ extension Duration {
 }
 
 /// States which stalls the rates cover, if watched time is recorded for only some of the loops; otherwise nil.
+///
+/// - Parameter lost: The own time lost in all of them.
 func unwatchedSentence(_ watched: StallTotals, ofCount count: Int, lost: Duration) -> String? {
     guard count > watched.count else { return nil }
     return
-        "Rates cover the \(counted(watched.count, "stall")) (\(watched.total.compact) lost) in loops with recorded "
+        "Rates cover the \(counted(watched.count, "stall")) (\(watched.own.compact) lost) in loops with recorded "
         + "watched time, not the other \(counted(count - watched.count, "stall")) "
-        + "(\((lost - watched.total).compact))."
+        + "(\((lost - watched.own).compact))."
 }

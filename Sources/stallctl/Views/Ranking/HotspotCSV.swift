@@ -8,7 +8,7 @@ enum HotspotCSV {
         "rank", "signature", "family", "title", "wait", "count", "total_ms", "share", "p50_ms",
         "p95_ms", "max_ms",
         "frames", "apps", "versions", "first_seen", "last_seen", "example", "p99_ms",
-        "cause", "rate_ms_per_hour", "watched_count", "watched_total_ms",
+        "cause", "rate_ms_per_hour", "watched_count", "watched_total_ms", "own_ms",
     ]
 
     static func fields(_ row: HotspotRow) -> [CSVWriter.Field] {
@@ -23,6 +23,7 @@ enum HotspotCSV {
             .plain("\(row.p99Ms)"),
             .plain(row.cause ?? ""), .plain(row.rateMsPerHour.map { "\($0)" } ?? ""),
             .plain("\(row.watchedCount)"), .plain("\(row.watchedTotalMs)"),
+            .plain("\(row.ownMs)"),
         ]
     }
 }

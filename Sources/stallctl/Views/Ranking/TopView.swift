@@ -51,7 +51,7 @@ struct TopView {
 
     /// Notes about rows that the table omits.
     var notes: [String] {
-        [notRanked("")].filter { !$0.isEmpty } + unwatched
+        [notRanked(""), notCounted].filter { !$0.isEmpty } + unwatched
             + SuppressedRow(ranking.suppressed).lines
     }
 
@@ -74,7 +74,7 @@ struct TopView {
         ].compactMap(\.self)
         return "\(who)\(place)".printable + "\(when): \(counted(overview.stallCount, "stall"))"
             + (unfinished.isEmpty ? "" : " (\(unfinished.joined(separator: ", ")))")
-            + " in \(counted(groupCount, "group")), \(ranking.totalLost.compact) lost"
+            + " in \(counted(groupCount, "group")), \(ranking.ownLost.compact) lost"
             + watched
     }
 
@@ -82,7 +82,7 @@ struct TopView {
     private var watched: String {
         guard let watched = ranking.watched.total, watched > .zero else { return "" }
         let hours = watched / .seconds(3600)
-        let lost = ranking.overview.watched.total
+        let lost = ranking.overview.watched.own
         let rate = hours >= 1 ? " (\((lost / hours).compact)/h)" : ""
         return watched.watchedClause + rate
     }
@@ -91,12 +91,12 @@ struct TopView {
         guard let watched = ranking.watched.total, watched > .zero else { return [] }
         let overview = ranking.overview
         return unwatchedSentence(
-            overview.watched, ofCount: overview.stallCount, lost: ranking.totalLost
+            overview.watched, ofCount: overview.stallCount, lost: ranking.ownLost
         ).map { [$0] } ?? []
     }
 
     var table: Table {
-        let total = ranking.totalLost
+        let total = ranking.ownLost
         let columns: [Table.Column] = [
             .init("#", .trailing), .init("LOST", .trailing), .init("SHARE", .trailing, spare: 3),
             .init("COUNT", .trailing), .init("P50", .trailing, spare: 4),
@@ -110,9 +110,10 @@ struct TopView {
             let holder = group.example.flatMap { holders[$0] }
             if let holder { callers.insert("  " + holder.clause, at: 0) }
             if group.group.isWithoutAppFrame { callers.append("  (no app frame)") }
+            if let rest = group.totals.delayedClause { callers.append("  (\(rest))") }
             return [
-                .init("\(index + 1)"), .init(group.total.compact, style: .strong),
-                .init(percent(group.total, of: total)), .init("\(group.count)"),
+                .init("\(index + 1)"), .init(group.own.compact, style: .strong),
+                .init(percent(group.own, of: total)), .init("\(group.count)"),
                 .init(group.p50.compact), .init(group.p95.compact),
                 // Grouped by cause, the last column is the cause.
                 .init(ranking.key == .cause ? "" : group.causeText),
@@ -135,6 +136,14 @@ struct TopView {
         guard !counts.isEmpty else { return "" }
         return indentation + "Not ranked: " + counts.map { "\($0) \($1)" }.joined(separator: ", ")
             + "."
+    }
+
+    /// `Not counted: 12 s in which the threads of these stalls waited for a CPU or were stopped.`, or empty.
+    private var notCounted: String {
+        let rest = ranking.overview.delayed
+        guard rest > .zero else { return "" }
+        return "Not counted: \(rest.compact) in which the threads of these stalls waited for a CPU "
+            + "or were stopped."
     }
 
     private var next: [String] {
@@ -164,6 +173,13 @@ extension StallAggregate {
         if first.total / total > 0.5 { return "mostly " + first.cause.word }
         let second = causes.dropFirst().first.map { ", " + $0.cause.word } ?? ""
         return first.cause.word + second + ", ..."
+    }
+}
+
+extension StallTotals {
+    /// `another 600 ms starved or stopped`; nil where all of it was the threads' own time.
+    var delayedClause: String? {
+        delayed > .zero ? "another \(delayed.compact) starved or stopped" : nil
     }
 }
 

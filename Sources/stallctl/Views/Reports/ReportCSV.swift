@@ -13,7 +13,7 @@ enum ReportCSV {
         "pid", "loop", "mode", "phase", "activity", "signature", "title", "wait", "frames",
         "sample_count",
         "stack", "ending", "cause", "cause_confidence", "threshold_ms", "detection_delay_ms",
-        "holder", "holder_thread",
+        "holder", "holder_thread", "own_ms",
     ]
 
     /// The row of a report with its frames.
@@ -66,6 +66,9 @@ enum ReportCSV {
             .plain("\(report.detectionDelay.milliseconds)"),
             .text(report.cause?.holderName ?? ""),
             .plain(report.cause?.holder.map { "\($0.thread.rawValue)" } ?? ""),
+            .plain(
+                report.delayedTime > .zero
+                    ? "\((report.duration - report.delayedTime).milliseconds)" : ""),
         ]
     }
 }

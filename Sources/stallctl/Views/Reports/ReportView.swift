@@ -88,6 +88,13 @@ struct ReportView {
                 : "The thread used \(report.cpuTime.precise) of CPU (\(share)). "
                     + threshold + "; the stall was detected \(report.detectionDelay.compact) late."
         )
+        if report.delayedTime > .zero {
+            let share = percent(report.delayedTime, of: report.duration)
+            lines.append(
+                "Its own time was \((report.duration - report.delayedTime).precise): for "
+                    + "\(report.delayedTime.precise) (\(share)) it waited for a CPU or was stopped."
+            )
+        }
         if !signature.keyFrames.isEmpty {
             let title = signature.group.title(under: report.cause?.cause)
             lines.append("Grouped as: \(title.printable)")

@@ -295,7 +295,8 @@ import TestSupport
         "update loop set threshold_ns = -5 - id",
         "update process_run set pid = -4", "update report set verdict = 99",
         "update report set state = -1", "update report set cause = 7000, cause_detail = x'ff'",
-        "update report set id = x'01'",
+        "update report set id = x'01'", "update report set delayed_ns = -1",
+        "update report set delayed_ns = duration_ns + 1",
         "insert into loss select 1, id, 77, 1, 1 from process_run", "update report set ending = 99",
         "insert into suppression select 1, 1, id, 7, 200, 1, 1 from loop",
         "update report set samples = zeroblob(5000000)",
@@ -332,6 +333,7 @@ import TestSupport
         "update process_run set version = version || 'x'", "update loop set name = 'other'",
         "update report set duration_ns = duration_ns + 1", "update label set value = value || 'x'",
         "update report set state = 2", "update process_run set host = 'elsewhere'",
+        "update report set delayed_ns = ifnull(delayed_ns - 1, duration_ns / 2)",
     ])
     func `a changed row is not what was written`(change: String) throws {
         try write(2, to: "a.sqlite", seed: 1)

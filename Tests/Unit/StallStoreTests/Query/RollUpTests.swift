@@ -15,7 +15,7 @@ import TestSupport
     let rules = PlainGrouper()
     var central: String { directory("central.sqlite") }
 
-    /// What the roll-ups of a store should say: count, total and longest, by title.
+    /// What the roll-ups of a store should say: count, total, longest and what was not the threads' own, by title.
     func expected(_ path: String, _ filter: ReportFilter = ReportFilter()) throws -> [String:
         [Int64]]
     {
@@ -25,9 +25,12 @@ import TestSupport
             let group = rules.group(of: report, cause: report.cause?.cause)
             // One title with another cause is another group.
             let key = group.title + (report.cause.map { " (\($0.cause.word))" } ?? "")
-            let sum = sums[key] ?? [0, 0, 0]
+            let sum = sums[key] ?? [0, 0, 0, 0]
             let duration = report.duration.nanoseconds
-            sums[key] = [sum[0] + 1, sum[1] + duration, max(sum[2], duration)]
+            sums[key] = [
+                sum[0] + 1, sum[1] + duration, max(sum[2], duration),
+                sum[3] + report.delayedTime.nanoseconds,
+            ]
         }
         return sums
     }
@@ -41,7 +44,10 @@ import TestSupport
             uniqueKeysWithValues: answer.groups.map {
                 (
                     $0.group.title + ($0.cause.map { " (\($0.word))" } ?? ""),
-                    [Int64($0.count), $0.total.nanoseconds, $0.max.nanoseconds]
+                    [
+                        Int64($0.count), $0.total.nanoseconds, $0.max.nanoseconds,
+                        $0.totals.delayed.nanoseconds,
+                    ]
                 )
             })
     }
@@ -215,7 +221,7 @@ import TestSupport
                 let all = try reader.aggregates(
                     AggregateQuestion(filter, by: key, withDays: true), grouper: rules)
                 let orders: [(RankingOrder, (StallAggregate) -> Duration)] = [
-                    (.total, \.total), (.count, { .seconds($0.count) }), (.max, \.max),
+                    (.total, \.own), (.count, { .seconds($0.count) }), (.max, \.max),
                     (.p95, \.p95),
                 ]
                 for (order, size) in orders {
@@ -226,10 +232,11 @@ import TestSupport
                                 largest: LargestGroups(count: count, by: order)),
                             grouper: rules)
                         let ranked = all.groups.sorted {
-                            (size($0), $0.total) > (size($1), $1.total)
+                            (size($0), $0.own) > (size($1), $1.own)
                         }
                         #expect(Set(some.groups) == Set(ranked.prefix(count)))
                         #expect(some.groupCount == all.groupCount && some.total == all.total)
+                        #expect(some.delayed == all.delayed && all.delayed > .zero)
                         #expect(some.counts == all.counts)
                         #expect(some.first == all.first && some.last == all.last)
                         #expect(some.apps == all.apps && some.loops == all.loops)

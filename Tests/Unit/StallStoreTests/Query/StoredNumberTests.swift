@@ -77,6 +77,10 @@ import TestSupport
         "update rollup set first_day = -9223372036854775808",
         "update rollup set first_day = 9223372036854775807",
         "update rollup set report_count = 9223372036854775807, total_ns = -9223372036854775808",
+        "update report set delayed_ns = 9223372036854775807, checksum = null",
+        "update report set delayed_ns = -9223372036854775808, checksum = null",
+        "update rollup set delayed_ns = 9223372036854775807",
+        "update host_rollup set delayed_ns = -9223372036854775808",
         "update host_rollup set last_us = 9223372036854775807, first_day = 9223372036854775807",
         "update exposure_day set day = 9223372036854775807, start_us = -9223372036854775808",
         "update report_day set day = 9223372036854775807",
@@ -123,7 +127,8 @@ import TestSupport
         var totals = RollUpTotals()
         let entries = (0..<40).map {
             RollUpEntry(
-                source: 1, seq: $0, start_us: 0, duration_ns: ValueLimits.duration_ns, cpu_ns: 0)
+                source: 1, seq: $0, start_us: 0, duration_ns: ValueLimits.duration_ns, cpu_ns: 0,
+                delayed_ns: ValueLimits.duration_ns)
         }
         let areExact = totals.apply(entries.map { ($0, false) })
         #expect(areExact)
@@ -133,6 +138,7 @@ import TestSupport
         #expect(!areStillExact)
         // Where these were pruned, the most that so many can be.
         #expect(totals.total_ns == 10 * ValueLimits.duration_ns && totals.isPlausible)
+        #expect(totals.delayed_ns == totals.total_ns)
     }
 
     @Test func `a sum that wrapped is found and repaired, of pruned reports too`() throws {

@@ -119,7 +119,7 @@ CREATE TABLE host_rollup (
     max_seq integer not null,
     first_us integer not null,
     last_us integer not null,
-    histogram blob not null,
+    histogram blob not null, delayed_ns integer not null default 0,
     primary key (day_count, first_day, cohort, host)
 ) strict, without rowid;
 
@@ -221,7 +221,7 @@ CREATE TABLE report (
     detection_delay_ns integer not null,
     -- What was seen on the stalled thread, in order of time; docs/schema.md tells how to read it.
     -- Not a table: measured, a row for each sample doubles the time and the space of a report.
-    samples blob not null, cause integer, cause_confidence real, cause_detail blob, threads blob, signature integer references signature, agent_ns integer not null default 0, skipped_threads integer not null default 0, checksum integer, ending integer, evidence integer references evidence, evidence_numbers blob, cause_permille integer,
+    samples blob not null, cause integer, cause_confidence real, cause_detail blob, threads blob, signature integer references signature, agent_ns integer not null default 0, skipped_threads integer not null default 0, checksum integer, ending integer, evidence integer references evidence, evidence_numbers blob, cause_permille integer, delayed_ns integer,
     primary key (source, seq)
 ) strict, without rowid;
 
@@ -249,7 +249,7 @@ CREATE TABLE rollup (
     first_us integer not null,
     last_us integer not null,
     -- How many lasted how long; docs/schema.md tells how to read it.
-    histogram blob not null,
+    histogram blob not null, delayed_ns integer not null default 0,
     primary key (day_count, first_day, cohort, signature)
 ) strict, without rowid;
 
@@ -339,13 +339,14 @@ select
     max(rollup.max_ns) / 1e6 as max_ms,
     strftime('%Y-%m-%dT%H:%M:%fZ', min(rollup.first_us) / 1e6, 'unixepoch') as first_seen,
     strftime('%Y-%m-%dT%H:%M:%fZ', max(rollup.last_us) / 1e6, 'unixepoch') as last_seen,
-    printf('%016x', signature.hash) as signature
+    printf('%016x', signature.hash) as signature,
+    sum(rollup.total_ns / 1e6) - sum(rollup.delayed_ns / 1e6) as own_ms
 from rollup
 join cohort on cohort.id = rollup.cohort
 join signature on signature.id = rollup.signature
 where rollup.day_count = 32 and cohort.verdict = 0
 group by signature.hash, cohort.app
-order by total_ms desc;
+order by own_ms desc;
 
 CREATE VIEW hotspot_of_day as
 select
@@ -457,7 +458,8 @@ select
     loop.threshold_ns / 1e6 as threshold_ms,
     report.detection_delay_ns / 1e6 as detection_delay_ms,
     report.source,
-    report.seq
+    report.seq,
+    (report.duration_ns - ifnull(report.delayed_ns, 0)) / 1e6 as own_ms
 from report
 join loop on loop.id = report.loop
 join process_run on process_run.id = loop.run

@@ -17,12 +17,14 @@ import Testing
             for (number, version) in ["2.2.9", "2.3.0"].enumerated() {
                 let run = SampleReports.run(version: version, number: UInt64(900 + number))
                 let reports = (0..<20).map { (index: Int) in
-                    SampleReports.report(
+                    var report = SampleReports.report(
                         UInt64(number * 100 + index + 1), run: run,
                         startingAfter: Int64(index) * 40_000, lasting: 300 + index * index * 7,
                         samples: index % 3 == 0
                             ? [SampleReports.sample(at: 125, for: 200, SampleReports.computing)]
                             : nil)
+                    if index % 4 == 1 { report.delayedTime = .milliseconds(100 + index) }
+                    return report
                 }
                 let path = directory.appending(path: "\(version).sqlite")
                 try SampleReports.writeStore(at: path, reports, run: run)
@@ -63,6 +65,7 @@ import Testing
         #expect(near.title == exact.title && near.group == exact.group)
         #expect(near.count == exact.count && near.total == exact.total)
         #expect(near.max == exact.max && near.causes == exact.causes)
+        #expect(near.own == exact.own)
         #expect(abs(near.totals.squares / exact.totals.squares - 1) < 0.032)
         #expect(near.trend.count == exact.trend.count)
         for (near, exact) in zip(near.trend, exact.trend) {
