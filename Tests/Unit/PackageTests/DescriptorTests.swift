@@ -12,7 +12,7 @@ import Testing
         "StallMetrics", "StallModel", "StallRunLoop", "StallStore", "StallSymbols",
         "StallTracing",
     ]
-    private static let calls = #/
+    private nonisolated(unsafe) static let calls = #/
         (?:^|[^A-Za-z0-9_."`])
         (?:(?:open|openat|creat|eventfd|socket|socketpair|pipe2?|accept4?|dup|epoll_create1?|signalfd
         |timerfd_create|inotify_init1?|memfd_create|shm_open|mkos?temps?|opendir|fopen|popen|tmpfile
