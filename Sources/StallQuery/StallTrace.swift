@@ -93,11 +93,11 @@ extension StallTrace {
 
 /// The order in which a store returns its reports one by one.
 package enum CursorOrder: Sendable {
-    /// Storage order, without a sort.
+    /// By the store that they were first written to, as numbered there: without a sort, and whatever the order of ingest.
     case stored
     /// Newest first, like `reports(_:limit:)`.
     case newestFirst
-    /// By process and loop, then chronologically.
+    /// By process, the first that started first, by name of the loop, then chronologically.
     case byLoop
 }
 

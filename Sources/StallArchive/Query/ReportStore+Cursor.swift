@@ -118,22 +118,38 @@ private func forEachKey(
     _ body: (_ source: Int64, _ seq: Int64) throws -> Void
 ) throws {
     let condition = Condition(filter)
-    let clause =
-        switch order {
-        case .stored: ""
-        case .newestFirst: "order by report.start_us desc, report.id desc"
-        case .byLoop: "order by report.loop, report.start_us, report.id"
-        }
-    // The newest are meant, whatever the order.
-    let newest = "order by report.start_us desc, report.id desc limit \(limit ?? -1)"
+    // The numbers of sources and loops depend on the order of ingest. `cross`: a source's reports are in order already.
+    func keys(of table: String, where condition: String, _ rest: String = "") -> String {
+        let (from, clause) =
+            switch order {
+            case .stored:
+                (
+                    "(select id as owner_id, store as owner_store from source) as owner cross join \(table)",
+                    "and report.source = owner_id order by owner_store, report.seq"
+                )
+            case .newestFirst: (table, "order by report.start_us desc, report.id desc")
+            case .byLoop:
+                (
+                    """
+                    \(table) left join (select loop.id as watched_loop, dense_rank() over (
+                        order by process_run.started_us, process_run.uuid, loop.name) as place
+                        from loop join process_run on process_run.id = loop.run
+                    ) as watched on watched_loop = report.loop
+                    """, "order by place, report.start_us, report.id"
+                )
+            }
+        return "select report.source, report.seq from \(from) where \(condition) \(clause) \(rest)"
+    }
     let table = try connection.reports(filter)
+    // The newest are meant, whatever the order.
+    let newest = """
+        (report.source, report.seq) in (select report.source, report.seq from \(table)
+            where \(condition.sql) order by report.start_us desc, report.id desc limit \(limit ?? -1))
+        """
     let keys =
         limit == nil || order == .newestFirst
-        ? "select report.source, report.seq from \(table) where \(condition.sql) \(clause) limit \(limit ?? -1)"
-        : """
-        select report.source, report.seq from report where (report.source, report.seq) in
-            (select report.source, report.seq from \(table) where \(condition.sql) \(newest)) \(clause)
-        """
+        ? keys(of: table, where: condition.sql, "limit \(limit ?? -1)")
+        : keys(of: "report", where: newest)
     let rows = try connection.prepare(keys)
     try condition.bind(to: rows)
     while try rows.step() { try body(rows.integer(at: 0), rows.integer(at: 1)) }

@@ -19,7 +19,8 @@ package struct PprofProfile: ViewerWriter {
         var app, version, loop, cause, title: String
     }
 
-    private struct Value {
+    private struct Sample {
+        var entry: Entry
         var stalls: Int64 = 0
         var time_ns: Int64 = 0
     }
@@ -40,10 +41,12 @@ package struct PprofProfile: ViewerWriter {
     private var text: ByteText
     private let span: (first: UnixTime, last: UnixTime)?
     private var frames = FrameNumbers()
-    private var values: [Entry: Value] = [:]
+    /// In the order in which their entries were seen: the numbers of stacks depend on the order of ingest.
+    private var samples: [Sample] = []
+    private var places: [Entry: Int] = [:]
     private var labels: [Labels: Int] = [:]
     private var labelList: [Labels] = []
-    /// The locations of `values`' stacks, innermost first, as they are written.
+    /// The locations of `samples`' stacks, innermost first, as they are written.
     private var stacks: [Int64: [UInt8]] = [:]
     /// A location is a function with those that were inlined into it.
     private var locations: [[Int32]: Int64] = [:]
@@ -88,7 +91,7 @@ package struct PprofProfile: ViewerWriter {
 
     package mutating func add(_ stall: ViewerStall) throws {
         // Between stalls: writing the entries down forgets the numbers of their labels.
-        if values.count >= entryCapacity { try settle() }
+        if samples.count >= entryCapacity { try settle() }
         let trace = stall.trace
         program = program ?? trace.run.buildID
         let key = Labels(
@@ -102,21 +105,19 @@ package struct PprofProfile: ViewerWriter {
         let parts = trace.parts
         guard let heaviest = parts.max(by: { $0.duration_ns < $1.duration_ns }) else {
             return try add(
-                Self.noStack, Value(stalls: 1, time_ns: max(0, trace.duration.nanoseconds)), label,
-                stall)
+                Self.noStack, stalls: 1, max(0, trace.duration.nanoseconds), label, stall)
         }
         // A stall is counted once, on the stack that it showed longest.
         var isCounted = false
         for part in parts {
             let counts = !isCounted && part.stack == heaviest.stack
             isCounted = isCounted || counts
-            try add(
-                part.stack, Value(stalls: counts ? 1 : 0, time_ns: part.duration_ns), label, stall)
+            try add(part.stack, stalls: counts ? 1 : 0, part.duration_ns, label, stall)
         }
     }
 
     private mutating func add(
-        _ stack: Int64, _ value: Value, _ label: Int, _ stall: ViewerStall
+        _ stack: Int64, stalls: Int64, _ time_ns: Int64, _ label: Int, _ stall: ViewerStall
     ) throws {
         if stacks[stack] == nil {
             let numbers =
@@ -125,8 +126,14 @@ package struct PprofProfile: ViewerWriter {
                 : try frames.numbers(of: stack, in: stall)
             stacks[stack] = ProtobufMessage(packed: 1, locations(of: numbers)).bytes
         }
-        values[Entry(stack: stack, labels: label), default: Value()].stalls += value.stalls
-        values[Entry(stack: stack, labels: label)]!.time_ns.addSaturated(value.time_ns)
+        let entry = Entry(stack: stack, labels: label)
+        let place = places[entry] ?? samples.count
+        if place == samples.count {
+            places[entry] = place
+            samples.append(Sample(entry: entry))
+        }
+        samples[place].stalls += stalls
+        samples[place].time_ns.addSaturated(time_ns)
     }
 
     private mutating func locations(of numbers: [Int32]) -> [Int64] {
@@ -204,10 +211,9 @@ package struct PprofProfile: ViewerWriter {
     private mutating func settle() throws {
         let names = ["app", "version", "loop", "cause", "group"].map { number(of: $0) }
         var rendered: [Int: [UInt8]] = [:]
-        for (entry, value) in values.sorted(by: {
-            ($0.key.stack, $0.key.labels) < ($1.key.stack, $1.key.labels)
-        }) {
-            let numbers = ProtobufMessage(packed: 2, [value.stalls, value.time_ns])
+        for sample in samples {
+            let entry = sample.entry
+            let numbers = ProtobufMessage(packed: 2, [sample.stalls, sample.time_ns])
             let tail = rendered[entry.labels] ?? labelBytes(labelList[entry.labels], names)
             rendered[entry.labels] = tail
             var message = ProtobufMessage()
@@ -215,7 +221,8 @@ package struct PprofProfile: ViewerWriter {
             text.append(message.bytes)
             try text.settle()
         }
-        values.removeAll(keepingCapacity: true)
+        samples.removeAll(keepingCapacity: true)
+        places.removeAll(keepingCapacity: true)
         stacks.removeAll(keepingCapacity: true)
         labels.removeAll(keepingCapacity: true)
         labelList.removeAll(keepingCapacity: true)

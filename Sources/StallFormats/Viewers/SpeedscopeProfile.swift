@@ -31,8 +31,10 @@ package struct SpeedscopeProfile: ViewerWriter {
     private var frames = FrameNumbers()
     private var profiles: [Profile] = []
     private var profileNumbers: [String: Int] = [:]
-    private var times: [Entry: Int64] = [:]
-    /// The stacks of `times`, root first and rendered; each once.
+    /// In the order in which they were seen: the numbers of stacks depend on the order of ingest.
+    private var samples: [(entry: Entry, time_ns: Int64)] = []
+    private var places: [Entry: Int] = [:]
+    /// The stacks of `samples`, root first and rendered; each once.
     private var rendered: [Int64: [UInt8]] = [:]
 
     /// - Parameters:
@@ -70,9 +72,15 @@ package struct SpeedscopeProfile: ViewerWriter {
             rendered[stack] = bytes
         }
         let time_ns = max(0, time_ns)
-        times[Entry(profile: profile, stack: stack), default: 0].addSaturated(time_ns)
+        let entry = Entry(profile: profile, stack: stack)
+        let place = places[entry] ?? samples.count
+        if place == samples.count {
+            places[entry] = place
+            samples.append((entry, 0))
+        }
+        samples[place].time_ns.addSaturated(time_ns)
         profiles[profile].total_ns.addSaturated(time_ns)
-        if times.count >= entryCapacity { try settle() }
+        if samples.count >= entryCapacity { try settle() }
     }
 
     private mutating func number(ofProfile name: String) -> Int {
@@ -88,10 +96,7 @@ package struct SpeedscopeProfile: ViewerWriter {
 
     /// Writes the sums down; a stack that comes again is one more sample.
     private mutating func settle() throws {
-        let entries = times.sorted {
-            ($0.key.profile, $0.key.stack) < ($1.key.profile, $1.key.stack)
-        }
-        for (entry, time_ns) in entries {
+        for (entry, time_ns) in samples {
             let profile = profiles[entry.profile]
             let separator: [UInt8] = profile.samples.isEmpty ? [] : [0x2c]
             try profile.samples.append { $0 += separator + rendered[entry.stack]! }
@@ -100,7 +105,8 @@ package struct SpeedscopeProfile: ViewerWriter {
                 $0.append(nanoseconds: time_ns, digits: 6)
             }
         }
-        times.removeAll(keepingCapacity: true)
+        samples.removeAll(keepingCapacity: true)
+        places.removeAll(keepingCapacity: true)
         rendered.removeAll(keepingCapacity: true)
     }
 

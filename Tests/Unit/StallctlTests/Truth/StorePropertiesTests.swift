@@ -134,9 +134,12 @@ import Testing
             ["show", "1", "--json"], ["why", "2"],
             ["export", "--format", "csv"], ["export", "--format", "csv", "--rows", "groups"],
             ["export", "--format", "csv", "--rows", "frames"], ["export", "--format", "jsonl"],
-            // Those for viewers list stalls, frames and threads by the store's numbers.
             ["export", "--format", "folded"],
+            ["export", "--format", "pprof", "-o", "profile"],
         ]
+        + ["chrome-trace", "speedscope", "perf-script", "firefox"].flatMap {
+            [["export", "--format", $0], ["export", "--format", $0, "--limit", "7"]]
+        }
 
     /// What a command writes of the honest apps.
     private func answer(_ words: [String], in directory: URL) throws -> String {
@@ -145,7 +148,9 @@ import Testing
         let result = try stallctl(
             words + (takesFilter ? apps : ["--store", "c"]), in: directory)
         #expect(result.status == 0, "\(words) \(result.errors)")
-        return result.output + result.errors
+        guard words.last == "profile" else { return result.output + result.errors }
+        let bytes = try Data(contentsOf: directory.appending(path: "profile"))
+        return bytes.base64EncodedString()
     }
 
     @Test(arguments: 1...1 as ClosedRange<UInt64>)
