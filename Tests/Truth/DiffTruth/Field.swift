@@ -81,11 +81,16 @@ struct Case {
     var stalls: Double
     var isBursty = false
     var groups = 1
+    /// What `--fail-above` is given where all groups are as many times as slow.
+    var limit = 1.5
+    /// Whether the first group is new on the second side, where others have one that is twice as slow.
+    var isNew = false
 
     var name: String {
         "\(design.name), \(lengths.rawValue), \(Int(stalls)) stalls"
             + (isBursty ? " in bursts" : "")
-            + ", \(groups) groups"
+            + ", \(groups) groups" + (limit == 1.5 ? "" : ", limit \(Int(limit))")
+            + (isNew ? ", the first one new" : "")
     }
 }
 
@@ -99,7 +104,7 @@ struct Pair {
     /// Each host's watched hours.
     var hours: (first: [Double], second: [Double])
 
-    /// - Parameter truth: How many times as often each group stalls on the second side.
+    /// - Parameter truth: How many times as often each group stalls on the second side; infinite for a new one.
     init(_ one: Case, truth: (Int) -> Double, _ random: inout Random) {
         let design = one.design
         let mean = Double(design.first + design.second) / 2
@@ -133,10 +138,13 @@ struct Pair {
         )
         let known = (0..<design.first).map { _ in loads() }
         for (loads, hours) in zip(known, hours.first) {
-            first.append(host(loads, hours) { _ in 1 })
+            first.append(host(loads, hours) { truth($0).isFinite ? 1 : 0 })
         }
         for (number, hours) in hours.second.enumerated() {
-            second.append(host(design.isShared ? known[number] : loads(), hours, truth))
+            second.append(
+                host(design.isShared ? known[number] : loads(), hours) {
+                    truth($0).isFinite ? truth($0) : 1
+                })
         }
     }
 }

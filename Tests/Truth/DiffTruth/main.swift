@@ -1,6 +1,7 @@
 // Compares made-up versions of which it is known how they differ, with the comparison that `stallctl diff` makes: how
 // often it calls noise significant, how often its intervals hold the truth, and how often it notices that a version is
-// twice as slow. Usage: diff-truth [PAIRS [SHORT]]. SABOTAGE=1 judges by the rule of before.
+// twice as slow. Usage: diff-truth [PAIRS [short|FIRST|FIRST-LAST]], the numbers of cases, from 1. SABOTAGE=1 judges by
+// the rule of before.
 //
 // The last line: truth diff cases=N false_alarms=P coverage=P power_2x=P gate_false=P, in percent; false_alarms and
 // gate_false of the worst case, coverage of the worst case, power of all cases.
@@ -12,7 +13,8 @@ import StallQuery
 
 let arguments = CommandLine.arguments.dropFirst()
 let pairCount = arguments.first.flatMap { Int($0) } ?? 1000
-let isShort = arguments.count > 1
+let isShort = arguments.last == "short"
+let asked = arguments.dropFirst().last?.split(separator: "-").compactMap { Int($0) } ?? []
 let isSabotaged = ProcessInfo.processInfo.environment["SABOTAGE"] == "1"
 
 /// Of one comparison.
@@ -151,6 +153,29 @@ if isShort {
     cases.append(Case(design: uneven[0], lengths: .logNormal1, stalls: 30, groups: 20))
     cases.append(Case(design: even[1], lengths: .logNormal2, stalls: 30, groups: 200))
     cases.append(Case(design: even[3], lengths: .constant, stalls: 10, groups: 200))
+    // Rare groups, many of which are on one side only.
+    let watchedLonger = Design(first: 10, second: 10, hours: (100, 400))
+    for design in [even[1], even[2], even[3], even[4], even[5], uneven[0], uneven[2], watchedLonger]
+    {
+        for limit in [1.5, 4] {
+            cases.append(
+                Case(design: design, lengths: .constant, stalls: 1, groups: 50, limit: limit))
+            cases.append(
+                Case(design: design, lengths: .constant, stalls: 4, groups: 10, limit: limit))
+            cases.append(
+                Case(
+                    design: design, lengths: .logNormal1, stalls: 15, isBursty: true, groups: 10,
+                    limit: limit))
+        }
+    }
+    for design in [even[1], even[2], even[3], even[4], even[5], uneven[0], watchedLonger] {
+        for (stalls, groups) in [(10.0, 1), (100, 1), (100, 20), (1000, 20), (1000, 100)] {
+            cases.append(
+                Case(
+                    design: design, lengths: .logNormal1, stalls: stalls, groups: groups,
+                    isNew: true))
+        }
+    }
 }
 
 func percent(_ share: Double) -> String { String(format: "%.1f", 100 * share) }
@@ -161,15 +186,19 @@ func share(_ flags: [Bool]) -> Double {
 var worst = (alarms: 0.0, coverage: 1.0, gate: 0.0)
 var power: [Double] = []
 var knowing: [Double] = []
-for (number, one) in cases.enumerated() {
+var new: [Double] = []
+let numbers = (asked.first ?? 1)...(asked.count > 1 ? asked[1] : cases.count)
+for (number, one) in cases.enumerated() where numbers.contains(number + 1) {
     var random = Random(seed: UInt64(number + 1) &* 1_000_003)
     // Three times as many of equal ones: of two hundred shares the largest shall be that of the worst case.
     let same = (0..<3 * pairCount).map { _ in compare(one, { _ in 1 }, limit: 1, &random) }
     // Of many groups only the first one is slower; at the limit all are.
     let twice = (0..<pairCount).map { _ in
-        compare(one, { $0 == 0 ? 2 : 1 }, limit: 1, &random)
+        compare(one, { $0 == 0 ? one.isNew ? .infinity : 2 : 1 }, limit: 1.5, &random)
     }
-    let limit = (0..<pairCount).map { _ in compare(one, { _ in 1.5 }, limit: 1.5, &random) }
+    let limit = (0..<pairCount).map { _ in
+        compare(one, { _ in one.limit }, limit: one.limit, &random)
+    }
     let alarms = share(same.map(\.isFalseAlarm))
     let coverages = [same, twice, limit].map { share($0.flatMap(\.held)) }
     let gate = max(share(same.map(\.exceeds)), share(limit.map(\.exceeds)))
@@ -178,7 +207,9 @@ for (number, one) in cases.enumerated() {
     let sorted = same.map(\.largestIncrease).sorted()
     let bound = sorted[min(sorted.count - 1, Int(0.975 * Double(sorted.count)))]
     let known = share(twice.map { $0.increase > bound })
-    if one.design.first > 3 {
+    if one.isNew {
+        new.append(share(twice.map(\.exceeds)))
+    } else if one.design.first > 3 {
         power.append(found)
         knowing.append(known)
     }
@@ -187,13 +218,17 @@ for (number, one) in cases.enumerated() {
     worst.gate = max(worst.gate, gate)
     print(
         "\(one.name): false_alarms=\(percent(alarms)) coverage=\(coverages.map(percent).joined(separator: ",")) "
-            + "power_2x=\(percent(found)) knowing=\(percent(known)) gate_false=\(percent(gate))")
+            + (one.isNew
+                ? "new_fails=\(percent(new.last!)) "
+                : "power_2x=\(percent(found)) knowing=\(percent(known)) ")
+            + "gate_false=\(percent(gate))")
 }
 func mean(_ shares: [Double]) -> Double { shares.reduce(0, +) / Double(max(shares.count, 1)) }
+if !new.isEmpty { print("new groups beyond a limit of 1.5: new_fails=\(percent(mean(new)))") }
 print(
     "a test that knew how the largest increase varies where nothing changed: "
         + "power_2x=\(percent(mean(knowing)))")
 print(
-    "truth diff cases=\(cases.count) false_alarms=\(percent(worst.alarms)) "
+    "truth diff cases=\(numbers.count) false_alarms=\(percent(worst.alarms)) "
         + "coverage=\(percent(worst.coverage)) power_2x=\(percent(mean(power))) "
         + "gate_false=\(percent(worst.gate))")

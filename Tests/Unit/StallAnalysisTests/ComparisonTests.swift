@@ -224,9 +224,60 @@ import Testing
         #expect(!new([Array(repeating: 60_000, count: 100)], 1))
         let found = Comparison(side([:]), side(["a": Array(repeating: 9, count: 6)], letter: "B"))
         #expect(found.ratio.value == .infinity && found.ratio.high == .infinity)
-        #expect(found.groups[0].isSignificant && found.ratio.low >= 1 && found.ratio.low < 1.2)
+        #expect(found.groups[0].isSignificant && found.ratio.low >= 1 && found.ratio.low < 3)
         let gone = Comparison(side(["a": Array(repeating: 9, count: 6)]), side([:], letter: "B"))
         #expect(gone.ratio.value == 0 && abs(gone.ratio.high * found.ratio.low - 1) < 1e-6)
+    }
+
+    /// Ten hosts have it a hundred times each, and none of ten before.
+    @Test func `a new group of all hosts exceeds a limit among many groups, a rare one does not`() {
+        let others = Dictionary(
+            uniqueKeysWithValues: (1...60).map { ("old \($0)", Array(repeating: 500, count: 200)) })
+        func exceeds(_ hosts: Int, _ stalls: Int, _ limit: Double) -> Bool {
+            var groups = others.mapValues { dealt($0, to: 10) }
+            groups["new"] = Array(repeating: Array(repeating: 500, count: stalls), count: hosts)
+            return Comparison(
+                side(others), side(onHosts: groups, hosts: 10, letter: "B")
+            ).exceeds(limit)
+        }
+        #expect(exceeds(10, 100, 1.5) && exceeds(10, 100, 2))
+        // By its hosts, not by their stalls: those may have come at once.
+        #expect(exceeds(10, 1, 1.5))
+        #expect(!exceeds(6, 100, 1.5) && !exceeds(10, 100, 10))
+    }
+
+    /// Were it as rare on both sides, three of ten hosts and none of ten would be no rarity.
+    @Test func `a new group's bound is what its hosts' number can exclude`() {
+        func low(_ hosts: Int, of all: Int, hours: (Double, Double) = (10, 10)) -> Double {
+            Comparison(
+                side([:], hours: hours.0),
+                side(
+                    onHosts: ["a": Array(repeating: [500], count: hosts)], hosts: all, letter: "B",
+                    hours: hours.1)
+            ).groups[0].ratio.low
+        }
+        #expect(low(3, of: 10) <= 1)
+        #expect(low(6, of: 10) > 1.5 && low(6, of: 10) < low(8, of: 10))
+        #expect(low(10, of: 10) > 4 && low(10, of: 10) < 10)
+        // Watched ten times as long, more hosts have it.
+        #expect(low(8, of: 10, hours: (10, 100)) < 1)
+    }
+
+    @Test func `groups of single hosts are not judged, their total is`() {
+        func side(_ letter: String, _ stalls: Int) -> ComparedSide {
+            let hosts = (0..<10).map { number in
+                (0..<10).map { number == $0 ? Array(repeating: 500, count: stalls) : [] }
+            }
+            return self.side(
+                onHosts: Dictionary(
+                    uniqueKeysWithValues: hosts.indices.map { ("host \($0)", hosts[$0]) }),
+                hosts: 10, letter: letter)
+        }
+        let found = Comparison(side("A", 10), side("B", 30), by: .host)
+        #expect(found.groups.count == 10)
+        #expect(found.groups.allSatisfy { $0.cannotTell == "each is one host" })
+        #expect(found.groups.allSatisfy { !$0.isSignificant })
+        #expect(found.isSignificant && found.exceeds(1.5) && found.cannotTell == nil)
     }
 
     @Test func `a limit is exceeded beyond chance only`() {

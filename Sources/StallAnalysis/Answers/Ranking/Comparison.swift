@@ -127,10 +127,13 @@ package struct Comparison: Sendable {
                 restRuns: first.restRuns),
             ComparedSide(
                 groups: second.groups, watched: second.watched.total, runs: second.runs,
-                restRuns: second.restRuns))
+                restRuns: second.restRuns), by: first.key)
     }
 
-    package init(_ first: ComparedSide, _ second: ComparedSide) {
+    /// - Parameter key: What groups are grouped by.
+    package init(
+        _ first: ComparedSide, _ second: ComparedSide, by key: GroupKey = .signature
+    ) {
         let watched: (first: Duration, second: Duration)? =
             if let one = first.watched, let other = second.watched, one > .zero, other > .zero {
                 (one, other)
@@ -156,7 +159,7 @@ package struct Comparison: Sendable {
                     first: pairs[$0]!.first?.runs ?? [], second: pairs[$0]!.second?.runs ?? [])
             },
             rest: JudgedGroup(first: first.restRuns, second: second.restRuns),
-            isWatched: watched != nil, exposure: exposure)
+            isWatched: watched != nil, exposure: exposure, areHosts: key == .host)
         let verdicts = judge?.verdicts()
         var (firstTotals, secondTotals) = (StallTotals(), StallTotals())
         var compared = (first: StallTotals(), second: StallTotals())
@@ -187,7 +190,7 @@ package struct Comparison: Sendable {
                 ratio: ratio,
                 change: GroupChange((one, other), part, ratio, isSignificant: isSignificant),
                 isSignificant: isSignificant,
-                cannotTell: isLeftOut ? ComparisonJudge.leftOut : nil)
+                cannotTell: isLeftOut ? judge?.leftOut : nil)
         }
         self.groups = groups.sorted { left, right in
             let (one, other) = (left.difference(exposure), right.difference(exposure))

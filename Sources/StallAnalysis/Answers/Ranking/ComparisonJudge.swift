@@ -26,9 +26,11 @@ struct ComparisonJudge {
         var first, second: StallTotals
         /// The second side's share of the time lost.
         var share: Double
-        /// How many stalls of equal length would vary as much; of a group of one side, at most the number of units of equal
-        /// time.
+        /// How many independent stalls of equal length would vary as much from unit to unit; of a group of one side, at most
+        /// the number of units of equal time.
         var count: Double
+        /// Of a group of one side.
+        var bound: NewGroupBound?
     }
 
     /// Lost time by unit, of one group.
@@ -44,8 +46,8 @@ struct ComparisonJudge {
     /// The number of groups that are judged, those in which the most time was lost. The choice does not depend on where
     /// the placements put it, so that it is no choice of extremes.
     static let groupLimit = 200
-    /// Why others are not.
-    static let leftOut = "not among the \(groupLimit) groups that lost most"
+    /// Why groups are not judged though their total is.
+    let leftOut: String
 
     /// - Parameters:
     ///   - groups: The stalls of each group by run, of watched loops only if time is compared per watched hour. A group
@@ -54,9 +56,9 @@ struct ComparisonJudge {
     ///   - odds: The second side's watched time divided by the first's.
     init(
         _ placements: UnitPlacements, _ groups: [JudgedGroup], rest: JudgedGroup, isWatched: Bool,
-        odds: Double
+        odds: Double, leftOut: String = "not among the \(groupLimit) groups that lost most"
     ) {
-        (self.placements, self.odds) = (placements, odds)
+        (self.placements, self.odds, self.leftOut) = (placements, odds, leftOut)
         let none = Sums(lost: Array(repeating: .zero, count: placements.units.count))
         let means = Self.meanWatched(placements)
         func perHour(_ sums: Sums) -> [Double] {
@@ -94,7 +96,7 @@ struct ComparisonJudge {
         for (place, one) in known.enumerated() { places[one.group] = place }
         self.places = places + [known.count]
         judged = (known.map(\.sums) + [total]).map { sums in
-            Judged(sums, perHour(sums), placements)
+            Judged(sums, perHour(sums), placements, means)
         }
     }
 
@@ -125,10 +127,11 @@ struct ComparisonJudge {
         return (sums.first / Double(counts.first), sums.second / Double(counts.second))
     }
 
+    /// - Parameter areHosts: Whether each group is one host's stalls.
     /// - Returns: Nil with the reason if there can be no judgement.
     static func make(
         _ first: ComparedRuns, _ second: ComparedRuns, _ groups: [JudgedGroup],
-        rest: JudgedGroup, isWatched: Bool, exposure: Double
+        rest: JudgedGroup, isWatched: Bool, exposure: Double, areHosts: Bool
     ) -> (judge: ComparisonJudge?, reason: String?) {
         guard case .known(var one) = first, case .known(var other) = second else {
             for case .unknown(let reason) in [first, second] { return (nil, reason) }
@@ -145,6 +148,16 @@ struct ComparisonJudge {
                 || UnseenUnits.areMany(other, (groups + [rest]).flatMap(\.second), placements.kind)
         {
             return (nil, "\(placements.kind.rawValue)s without a stall are not known")
+        }
+        if areHosts, placements.kind == .host {
+            // A host on one side or the other proves nothing about it; all of them together may.
+            let all = groups + [rest]
+            let judge = ComparisonJudge(
+                placements, groups.map { _ in JudgedGroup(first: [], second: []) },
+                rest: JudgedGroup(
+                    first: all.flatMap(\.first), second: all.flatMap(\.second)),
+                isWatched: isWatched, odds: exposure, leftOut: "each is one host")
+            return (judge, nil)
         }
         return (
             ComparisonJudge(placements, groups, rest: rest, isWatched: isWatched, odds: exposure),
@@ -221,7 +234,10 @@ struct ComparisonJudge {
                 of: group.share * group.count, orMoreOf: group.count, chance: chance)
             : BinomialBound.probability(
                 of: (1 - group.share) * group.count, orMoreOf: group.count, chance: 1 - chance)
-        return probability * Double(family.count) > Self.tail
+        guard probability * Double(family.count) > Self.tail else { return false }
+        guard let bound = group.bound else { return true }
+        return bound.probability(ratio: isMore ? ratio : 1 / ratio) * Double(family.count)
+            > Self.tail
     }
 
     private func interval(_ group: Judged) -> (low: Double, high: Double) {
@@ -229,9 +245,14 @@ struct ComparisonJudge {
         var (low, high) = group.placed.interval(tail: Self.tail)
         // As `isLuck`: a difference that only the placements exclude is not excluded.
         let (count, share) = (group.count, group.share)
-        let least = BinomialBound.lowestOdds(share * count, of: count, tail: Self.tail) / odds
-        let most =
+        var least = BinomialBound.lowestOdds(share * count, of: count, tail: Self.tail) / odds
+        var most =
             1 / BinomialBound.lowestOdds((1 - share) * count, of: count, tail: Self.tail) / odds
+        if group.first.count == 0 {
+            least = max(least, group.bound?.lowestRatio(tail: Self.tail) ?? 0)
+        } else if group.second.count == 0 {
+            most = min(most, 1 / (group.bound?.lowestRatio(tail: Self.tail) ?? 0))
+        }
         if placements.isEven {
             if low > 1 { low = max(1, min(low, least)) }
             if high < 1 { high = min(1, max(high, most)) }
@@ -246,7 +267,8 @@ struct ComparisonJudge {
 
 extension ComparisonJudge.Judged {
     fileprivate init(
-        _ sums: ComparisonJudge.Sums, _ seconds: [Double], _ placements: UnitPlacements
+        _ sums: ComparisonJudge.Sums, _ seconds: [Double], _ placements: UnitPlacements,
+        _ watched: (first: Double, second: Double)
     ) {
         (first, second) = (sums.first, sums.second)
         placed = PlacedGroup(seconds, placements)
@@ -258,8 +280,34 @@ extension ComparisonJudge.Judged {
             let sum = seconds.reduce(0, +)
             let unitSquares = seconds.reduce(0) { $0 + $1 * $1 }
             count = min(count, unitSquares > 0 ? sum * sum / unitSquares : 0)
+            bound = NewGroupBound(seconds, placements, isSecond: first.count == 0)
+        } else {
+            let independent = (
+                first: first.squares / (watched.first * watched.first),
+                second: second.squares / (watched.second * watched.second)
+            )
+            count /= max(1, placements.dispersion(of: seconds, independent: independent))
         }
         // Squares are added up in the order in which stalls are stored: no answer may depend on their last digits.
         count = (count * 1e6).rounded() / 1e6
+    }
+}
+
+extension NewGroupBound {
+    /// - Parameters:
+    ///   - seconds: What each unit lost.
+    ///   - isSecond: Whether the group is on the second side.
+    fileprivate init(_ seconds: [Double], _ placements: UnitPlacements, isSecond: Bool) {
+        having = seconds.count { $0 > 0 }
+        let sides = [isSecond, !isSecond].map { side in
+            placements.units.filter { $0.isSecond == side }.map(\.watched)
+        }
+        units = sides[0].count
+        let (own, other) = (sides[0].reduce(0, +), sides[1].reduce(0, +))
+        let squares = sides[1].reduce(0) { $0 + $1 * $1 }
+        others = squares > 0 ? other * other / squares : 0
+        exposure =
+            other > 0 && units > 0
+            ? own / Double(units) / (other / Double(sides[1].count)) : .infinity
     }
 }
