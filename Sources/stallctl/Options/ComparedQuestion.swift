@@ -11,9 +11,28 @@ struct ComparedQuestion {
     var set: ComparedSet
     var question: RankingQuestion
 
-    init(
-        _ text: String, stores: [String], filters: FilterOptions, grouping: GroupingOptions,
+    /// The questions of both sides. What both read is opened once: two would read a snapshot each, and an ingest between
+    /// them would be on one side only.
+    static func both(
+        _ texts: [String], stores: [String], filters: FilterOptions, grouping: GroupingOptions,
         by key: GroupKey = .signature
+    ) throws -> [ComparedQuestion] {
+        var opened: [[String]: any QueryableStore] = [:]
+        return try texts.map { text in
+            try ComparedQuestion(
+                text, stores: stores, filters: filters, grouping: grouping, by: key
+            ) { paths in
+                if let known = opened[paths] { return known }
+                let store = try SeveralStoresOptions.open(paths: paths)
+                opened[paths] = store
+                return store
+            }
+        }
+    }
+
+    private init(
+        _ text: String, stores: [String], filters: FilterOptions, grouping: GroupingOptions,
+        by key: GroupKey, open: ([String]) throws -> any QueryableStore
     ) throws {
         var filter = filters.filter
         var paths = stores
@@ -33,7 +52,7 @@ struct ComparedQuestion {
         }
         name = text
         question = try grouping.question(
-            to: SeveralStoresOptions.open(paths: paths), filter, by: key, rulesOf: stores[0])
+            to: open(paths), filter, by: key, rulesOf: stores[0])
     }
 
     /// The error if this side has no reports.

@@ -67,10 +67,8 @@ struct Diff: ParsableCommand {
     }
 
     func run() throws {
-        let sides = try [first, second].map {
-            try ComparedQuestion(
-                $0, stores: source.paths, filters: filters, grouping: grouping, by: group)
-        }
+        let sides = try ComparedQuestion.both(
+            [first, second], stores: source.paths, filters: filters, grouping: grouping, by: group)
         let rankings = try RankingQuestion.rankings(sides.map(\.question))
         for (side, ranking) in zip(sides, rankings) where ranking.overview.isEmpty {
             let nothing = try side.nothing(isWatched: ranking.watched.total != nil)

@@ -6,9 +6,8 @@ internal import StallQuery
 
 extension Report {
     func compared() throws -> ReportPage {
-        let sides = try compare.map {
-            try ComparedQuestion($0, stores: [source.path], filters: filters, grouping: grouping)
-        }
+        let sides = try ComparedQuestion.both(
+            compare, stores: [source.path], filters: filters, grouping: grouping)
         return try sides.map(\.question.store).consistently { try compared(sides) }
     }
 
@@ -117,11 +116,12 @@ extension RateRatio {
     /// `×1.47`.
     fileprivate var text: String {
         if value.isNaN { return "–" }
-        return value.isFinite ? "×" + value.short : "new"
+        return value.isFinite ? value.short(after: "×") : "new"
     }
 
     fileprivate var intervalText: String {
         low <= 0 && !high.isFinite
-            ? "unknown" : "×\(low.short) to " + (high.isFinite ? "×\(high.short)" : "any number")
+            ? "unknown" : low.short(after: "×") + " to "
+                + (high.isFinite ? high.short(after: "×") : "any number")
     }
 }

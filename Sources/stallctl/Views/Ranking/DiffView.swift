@@ -84,7 +84,7 @@ struct DiffView {
             "\(letter): \(name.printable): \(counted(totals.count, "stall")), \(totals.total.compact) lost"
         if let watched {
             line += watched.watchedClause
-            line += " (\((compared.total / (watched / .seconds(3600))).compact)/h)"
+            line += " (\(compared.total.perHour(of: watched)))"
             let rest = totals.count - compared.count
             if rest > 0 {
                 line +=
@@ -100,7 +100,10 @@ struct DiffView {
         let ratio = comparison.ratio
         let unit = comparison.watched == nil ? "" : ", per watched hour"
         guard !ratio.value.isNaN else {
-            return "No stall is in a loop with recorded watched time."
+            let isCompared = comparison.compared.first.count + comparison.compared.second.count > 0
+            return isCompared
+                ? "No time was lost on either side."
+                : "No stall is in a loop with recorded watched time."
         }
         guard ratio.value.isFinite, ratio.value > 0 else {
             return ratio.value > 0 ? "A lost nothing." : "B lost nothing."
@@ -125,12 +128,11 @@ struct DiffView {
     }
 
     private var table: Table {
-        let unit = comparison.watched == nil ? "" : "/h"
         let rows = comparison.groups.prefix(limit).map { group -> [Table.Cell] in
             func lost(_ totals: StallTotals, _ watched: Duration?) -> Table.Cell {
                 guard totals.count > 0 else { return .init("-", style: .faint) }
-                let time = watched.map { totals.total / ($0 / .seconds(3600)) } ?? totals.total
-                return .init(time.compact + unit)
+                return .init(
+                    watched.map { totals.total.perHour(of: $0) } ?? totals.total.compact)
             }
             let frames = group.group.frames.isEmpty ? [group.title] : group.group.frames
             return [
@@ -161,7 +163,7 @@ struct DiffView {
     func interval(_ ratio: RateRatio) -> String {
         switch (ratio.low.isFinite && ratio.low > 0, ratio.high.isFinite) {
         case (true, true): "\(ratio.low.short) to \(ratio.high.short)"
-        case (true, false): "over \(ratio.low.short)"
+        case (true, false): "over \(min(ratio.low, Double.largestShown).short)"
         case (false, true): "under \(ratio.high.short)"
         case (false, false): ""
         }
@@ -178,15 +180,32 @@ extension GroupChange {
     }
 }
 
+extension Duration {
+    /// `1.6 s/h`. What is lost in next to no watched time has no more digits than others.
+    fileprivate func perHour(of watched: Duration) -> String {
+        let days = self / .seconds(86_400) / (watched / .seconds(3600))
+        return (days < 1000 ? (self / (watched / .seconds(3600))).compact : "over 1000d") + "/h"
+    }
+}
+
 extension Double {
-    /// Two or three significant digits: `0.05`, `1.47`, `26.1`, `340`.
-    var short: String {
-        let digits = abs(self) < 9.995 ? 2 : abs(self) < 99.95 ? 1 : 0
-        let scale = [1.0, 10, 100][digits]
+    /// Larger numbers have no digits.
+    static let largestShown = 1e6
+
+    /// Two or three significant digits: `0.05`, `1.47`, `26.1`, `340`; `over 1000000` and `under 0.001` beyond.
+    var short: String { short(after: "") }
+
+    /// - Parameter sign: What the number follows: `over ×1000000`.
+    func short(after sign: String) -> String {
+        if self > Self.largestShown { return "over \(sign)1000000" }
+        if self > 0, self < 0.001 { return "under \(sign)0.001" }
+        let size = abs(self)
+        let digits = size > 0 && size < 0.00995 ? 3 : size < 9.995 ? 2 : size < 99.95 ? 1 : 0
+        let scale = [1.0, 10, 100, 1000][digits]
         let steps = Int64((self * scale).rounded().clamped)
-        guard digits > 0 else { return String(steps) }
+        guard digits > 0 else { return sign + String(steps) }
         let rest = String(abs(steps) % Int64(scale)).padded(with: "0", to: digits)
-        return (steps < 0 ? "-" : "") + "\(abs(steps) / Int64(scale)).\(rest)"
+        return sign + (steps < 0 ? "-" : "") + "\(abs(steps) / Int64(scale)).\(rest)"
     }
 
     private var clamped: Double { isNaN ? 0 : Swift.min(Swift.max(self, -9e15), 9e15) }

@@ -1,6 +1,8 @@
 import Foundation
 import StallAnalysis
 import StallModel
+import StallQuery
+import StallStore
 import Testing
 
 @testable import stallctl
@@ -162,5 +164,44 @@ import Testing
             #expect(ShortIDs.nearMiss(of: typed, in: ids) != nil, "\(typed)")
         }
         #expect(ShortIDs.nearMiss(of: "01bb5f99", in: ids) == nil)
+    }
+}
+
+/// Goal: what `diff` prints of extreme numbers is no longer than of others, and says on which side of them they are.
+/// Method: ratios around the limits; sides that lost much in next to no watched time, and nothing.
+@Suite struct ExtremeRatioTests {
+    @Test(arguments: [
+        (0.0, "0.00"), (1e-12, "under 0.001"), (0.001, "0.001"), (0.0049, "0.005"),
+        (0.0099, "0.010"), (0.05, "0.05"), (1.474, "1.47"), (26.06, "26.1"), (340.4, "340"),
+        (1e6, "1000000"), (1.1e6, "over 1000000"), (.infinity, "over 1000000"), (-2.5, "-2.50"),
+    ])
+    func `ratios have few digits`(ratio: Double, text: String) {
+        #expect(ratio.short == text)
+    }
+
+    private func lines(_ durations: [Duration], _ watched: [Duration]) -> [String] {
+        let sides = zip(durations, watched).map { duration, watched in
+            var totals = StallTotals()
+            totals.add(duration)
+            return ComparedSide(
+                groups: [
+                    StallAggregate(
+                        ReportGroup(signature: 1, family: 1, title: "a", frames: ["a"]),
+                        totals: totals, watched: totals, first: SampleReports.noon,
+                        last: SampleReports.noon)
+                ], watched: watched, runs: .unknown(reason: "not asked"))
+        }
+        return DiffView(
+            comparison: Comparison(sides[0], sides[1]), names: ["1", "2"], key: .signature,
+            limit: 9, terminal: .document
+        ).lines
+    }
+
+    @Test func `extreme sides are said in words`() {
+        let extreme = lines([.nanoseconds(1), .seconds(1_000_000)], [.seconds(3600), .nanoseconds(1)])
+        #expect(extreme[1].hasSuffix("(over 1000d/h)"))
+        #expect(extreme[2].hasPrefix("B lost over 1000000 times as much as A"))
+        #expect(extreme.last!.contains(" over 1000d/h "))
+        #expect(lines([.zero, .zero], [.seconds(1), .seconds(1)])[2] == "No time was lost on either side.")
     }
 }

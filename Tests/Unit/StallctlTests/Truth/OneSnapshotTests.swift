@@ -1,3 +1,4 @@
+import ArgumentParser
 import Foundation
 import StallAnalysis
 import StallArchive
@@ -97,6 +98,23 @@ import Testing
                 return try .utc(from: first, through: last, in: unit)
             }
             #expect(try question.trend().totals.count == 3)
+        }
+    }
+
+    /// What came between them would be on one side only.
+    @Test func `both sides of a comparison are of one instant`() throws {
+        try withStores { paths, prune in
+            for stores in [[paths[0]], paths] {
+                let sides = try ComparedQuestion.both(
+                    ["1.0", "..2100-01-01"], stores: stores, filters: .parse([]),
+                    grouping: .parse([])
+                ).map(\.question.store)
+                try sides.consistently {
+                    let count = try sides[0].status().reportCount
+                    if stores.count == 1 { try prune() }
+                    #expect(try sides[1].status().reportCount == count)
+                }
+            }
         }
     }
 }
