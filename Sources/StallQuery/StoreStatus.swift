@@ -22,6 +22,8 @@ package struct StoreStatus: Hashable, Sendable {
     /// The number of roll-up rows, and of the days they cover; none in an agent's store.
     package var rollUpCount = 0
     package var rollUpDayCount = 0
+    /// Those days since 1970, where they are known: two stores may cover the same.
+    package var rollUpDays: Set<Int64> = []
     /// The number of reports that the roll-ups cover, including those pruned since.
     package var rollUpReportCount = 0
     /// In alphabetical order.

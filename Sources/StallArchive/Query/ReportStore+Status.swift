@@ -87,7 +87,7 @@ extension StoreStatus {
                 count, dimension.verdict, first: try row.time_us(at: 5),
                 last: try row.time_us(at: 6))
         }
-        rollUpDayCount = days.count
+        (rollUpDays, rollUpDayCount) = (days, days.count)
     }
 
     /// Adds the reports that began before a day.

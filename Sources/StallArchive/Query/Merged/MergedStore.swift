@@ -143,7 +143,8 @@ extension StoreStatus {
         reportsByState.merge(other.reportsByState, uniquingKeysWith: Self.sum)
         reportsByVerdict.merge(other.reportsByVerdict, uniquingKeysWith: Self.sum)
         rollUpCount += other.rollUpCount
-        rollUpDayCount = max(rollUpDayCount, other.rollUpDayCount)
+        rollUpDays.formUnion(other.rollUpDays)
+        rollUpDayCount = rollUpDays.count
         rollUpReportCount.addSaturated(other.rollUpReportCount)
         apps = Set(apps + other.apps).sorted()
         hosts = Set(hosts + other.hosts).sorted()
