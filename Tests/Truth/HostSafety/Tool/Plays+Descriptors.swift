@@ -105,13 +105,14 @@ extension Play {
             try? FileSource(path: directory, events: [.created]) { _, _ in }
         )
         look()
-        monitor.watchCurrentThread(as: "marked").begin()
+        let marks = monitor.watchCurrentThread(as: "marked")
+        marks.begin()
         stage.stall(monitor)
         look()
         EventRunLoop.main.perform { host_spin(250_000_000) }
         stage.settle()
         look()
-        withExtendedLifetime((sockets, sources)) { _ = monitor.stop(within: .seconds(2)) }
+        withExtendedLifetime((sockets, sources, marks)) { _ = monitor.stop(within: .seconds(2)) }
         look()
         return occupied
     }

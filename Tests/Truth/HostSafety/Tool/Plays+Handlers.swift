@@ -74,14 +74,15 @@ extension Play {
                 $0.store = directory + "/store-\(getpid()).sqlite"
             })
         else { return print("crashed no monitor") }
-        monitor.watchCurrentThread(as: "emulated").begin()
+        let marks = monitor.watchCurrentThread(as: "emulated")
+        marks.begin()
         // From here on only handlers make the agent's calls on this thread.
         guard host_emulate_handler_call(call) else { return print("skipped no filters here") }
         host_block_refusals(isBlocked)
-        host_spin(250_000_000)
         host_run_in_coroutine { host_spin(250_000_000) }
+        host_spin(250_000_000)
         host_recover_from_faults(3)
-        _exit(0)
+        withExtendedLifetime(marks) { _exit(0) }
     }
 }
 

@@ -280,8 +280,9 @@ extension Play {
             let areRight = others.count == 2 && others.allSatisfy { $0.names > 2 }
             exit(areRight && others.count == seen.count ? 0 : 3)
         }
-        monitor.watchCurrentThread(as: "first").begin()
-        pthread_exit(nil)
+        let marks = monitor.watchCurrentThread(as: "first")
+        marks.begin()
+        withExtendedLifetime(marks) { pthread_exit(nil) }
     }
 }
 
