@@ -55,18 +55,14 @@ static size_t read_through_proc(uint8_t *to, uint64_t address, size_t length) {
     return count > 0 ? (size_t)count : 0;
 }
 
-// Returns the number of bytes or a negative errno.
-static long read_own_process(void *to, uint64_t address, size_t length) {
+size_t stall_read_memory(void *to, uint64_t address, size_t length) {
+    if (length == 0) return 0;
     const struct iovec local = {to, length};
     const struct iovec remote = {(void *)(uintptr_t)address, length};
     // Not the process's number, which is the first thread's: that one may have ended, and its memory is none then.
     const uint64_t thread = (uint64_t)call(SYS_gettid, 0, 0, 0, 0);
-    return stall_system_call(SYS_process_vm_readv, thread, (uintptr_t)&local, 1, (uintptr_t)&remote, 1, 0);
-}
-
-size_t stall_read_memory(void *to, uint64_t address, size_t length) {
-    if (length == 0) return 0;
-    const long count = read_own_process(to, address, length);
+    const long count = stall_system_call(
+        SYS_process_vm_readv, thread, (uintptr_t)&local, 1, (uintptr_t)&remote, 1, 0);
     if (count >= 0) return (size_t)count;
     return count == -EFAULT ? 0 : read_through_proc(to, address, length);
 }
@@ -77,21 +73,15 @@ static bool is_readable(uint64_t address) {
 }
 
 // The copy includes the gaps between variables, which AddressSanitizer poisons.
-__attribute__((no_sanitize("address"))) static size_t read_pages(uint64_t *to, uint64_t address, size_t length) {
+__attribute__((no_sanitize("address"))) size_t stall_read_own_pages(void *to, uint64_t address, size_t length) {
+    uint64_t *words = to;
     size_t done = 0;
     while (done < length && is_readable(address + done)) {
         const volatile uint64_t *from = (const volatile uint64_t *)(uintptr_t)(address + done);
         size_t part = PAGE - (address + done) % PAGE;
         if (part > length - done) part = length - done;
-        for (size_t i = 0; i < part / 8; i++) to[done / 8 + i] = from[i];
+        for (size_t i = 0; i < part / 8; i++) words[done / 8 + i] = from[i];
         done += part;
     }
     return done;
-}
-
-size_t stall_read_own_stack(void *to, uint64_t address, size_t length) {
-    if (length == 0) return 0;
-    const long count = read_own_process(to, address, length);
-    if (count >= 0) return (size_t)count;
-    return count == -EFAULT ? 0 : read_pages(to, address, length);
 }

@@ -10,9 +10,9 @@
 /// handler; preserves errno.
 __attribute__((visibility("hidden"))) size_t stall_read_memory(void *_Nonnull to, uint64_t address, size_t length);
 
-/// The same of the calling thread's own stack, which no other thread unmaps meanwhile, in a signal handler. Opens no file:
-/// where process_vm_readv is refused, another call shows that a page is readable, which is then read directly.
-__attribute__((visibility("hidden"))) size_t stall_read_own_stack(void *_Nonnull to, uint64_t address, size_t length);
+/// The same where process_vm_readv is refused, of the calling thread's own stack, which no other thread unmaps meanwhile.
+/// Opens no file: another call shows that a page is readable, which is then read directly.
+__attribute__((visibility("hidden"))) size_t stall_read_own_pages(void *_Nonnull to, uint64_t address, size_t length);
 
 static inline bool stall_read_exactly(void *_Nonnull to, uint64_t address, size_t length) {
     return stall_read_memory(to, address, length) == length;

@@ -36,6 +36,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -62,6 +63,7 @@ struct signal_request {
     uint64_t stack_low, stack_high;
     stall_registers registers;
     uint64_t base, length, sent_ns, answered_ns;
+    struct iovec to, from;
 };
 
 static const int signals[] = {SIGURG, SIGPROF};
@@ -93,20 +95,25 @@ static uint64_t monotonic_ns(void) {
 // MARK: The handler
 
 // The interrupted stack begins at SP, whether the handler runs on this thread's stack or on its alternate one. The red
-// zone is 128 bytes below SP, copied only within SP's page.
+// zone is 128 bytes below SP, copied only within SP's page. The call is made here, and its arguments are in the request: an
+// alternate stack has room for little more than the kernel's frame.
 static void copy_stack(
     signal_request *request, uint64_t stack_pointer, uint8_t *buffer, uint64_t capacity
 ) {
-    uint64_t page = stack_pointer & ~UINT64_C(4095);
-    uint64_t base = stack_pointer - page < 128 ? page : (stack_pointer - 128) & ~UINT64_C(7);
-    request->base = base;
-    if (stack_pointer < request->stack_low || stack_pointer >= request->stack_high) {  // alternate or coroutine stack
-        request->length = stall_read_memory(buffer, base, capacity);
-        return;
-    }
-    uint64_t length = request->stack_high - base;
-    if (length > capacity) length = capacity;
-    request->length = stall_read_own_stack(buffer, base, length & ~UINT64_C(7));
+    const uint64_t page = stack_pointer & ~UINT64_C(4095);
+    // Else an alternate or coroutine stack.
+    const bool is_own = stack_pointer >= request->stack_low && stack_pointer < request->stack_high;
+    request->base = stack_pointer - page < 128 ? page : (stack_pointer - 128) & ~UINT64_C(7);
+    if (is_own && request->stack_high - request->base < capacity) capacity = request->stack_high - request->base;
+    request->to = (struct iovec){buffer, capacity & ~UINT64_C(7)};
+    request->from = (struct iovec){(void *)(uintptr_t)request->base, capacity & ~UINT64_C(7)};
+    const long count = stall_system_call(
+        SYS_process_vm_readv, (uint64_t)atomic_load(&request->thread), (uintptr_t)&request->to, 1,
+        (uintptr_t)&request->from, 1, 0);
+    if (count >= 0) request->length = (uint64_t)count & ~UINT64_C(7);
+    else if (count == -EFAULT) request->length = 0;
+    else if (is_own) request->length = stall_read_own_pages(buffer, request->base, request->to.iov_len);
+    else request->length = stall_read_memory(buffer, request->base, request->to.iov_len);
 }
 
 // Claims a request for the handler, even if it has become a late one.
