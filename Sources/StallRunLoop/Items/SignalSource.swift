@@ -40,14 +40,17 @@ public final class SignalSource: Sendable {
         let reader = SignalReader(Set(signals))
         // Both call it on the loop's thread only. It is the first that they capture, where a dump looks for the app's function.
         nonisolated(unsafe) let handler = handler
-        inbox = LoopSource { _ in
+        inbox = LoopSource { inbox in
             let call = handler
-            reader.deliverReceived(to: call)
+            reader.deliverReceived(of: inbox, to: call)
         }
-        source = DescriptorSource(descriptor: number) { _, _ in
+        source = DescriptorSource(descriptor: number) { source, _ in
             let call = handler
             var (signal, sender) = (CInt(0), CInt(0))
-            while stall_signal_take(descriptor.number, &signal, &sender) {
+            // The handler may invalidate the source, and it may raise the signal again: the rest stays in the kernel.
+            for _ in 0..<SignalReader.mostAtOnce {
+                guard source.isValid, stall_signal_take(descriptor.number, &signal, &sender)
+                else { return }
                 reader.handOn(signal, sender)
                 call(signal, sender)
             }
@@ -71,6 +74,8 @@ private final class SignalReader: @unchecked Sendable {
         weak var inbox: LoopSource?
     }
 
+    /// How many signals are handed over in one turn: as many as there are kinds.
+    static let mostAtOnce = 64
     /// All of the process.
     private static let all = Locked<[Other]>([])
 
@@ -101,8 +106,12 @@ private final class SignalReader: @unchecked Sendable {
         }
     }
 
-    func deliverReceived(to handler: (CInt, CInt) -> Void) {
-        while let next = received.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) {
+    /// Hands over what has been received up to now, as long as the source is valid.
+    func deliverReceived(of inbox: LoopSource, to handler: (CInt, CInt) -> Void) {
+        for _ in 0..<received.withLock({ $0.count }) {
+            guard inbox.isValid,
+                let next = received.withLock({ $0.isEmpty ? nil : $0.removeFirst() })
+            else { return }
             handler(next.signal, next.sender)
         }
     }

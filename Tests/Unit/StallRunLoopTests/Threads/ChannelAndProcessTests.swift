@@ -82,6 +82,55 @@ import Testing
         }
     }
 
+    @Test func `a signal source that its handler invalidates is not called again`() async {
+        await #expect(processExitsWith: .success) {
+            let loop = EventRunLoop.current
+            let signals = [SIGUSR1, SIGUSR2, SIGTERM]
+            nonisolated(unsafe) var sources: [SignalSource] = []
+            nonisolated(unsafe) var calls = [0, 0, 0]
+            func add(_ number: Int) throws {
+                sources.append(
+                    try SignalSource(signals) { _, _ in
+                        calls[number] += 1
+                        if number > 0 { sources[number].invalidate() }
+                    })
+            }
+            // The first reads the signals and hands them on to the second, which is invalidated at the first of them.
+            try add(0)
+            try add(1)
+            try loop.add(sources[0], toMode: .default)
+            loop.add(sources[1].inbox, toMode: .default)
+            for signal in signals { pthread_kill(pthread_self(), signal) }
+            for _ in 0..<3 { loop.run(for: .zero) }
+            sources[0].invalidate()
+            guard calls == [3, 1, 0] else { exit(2) }
+            // The third reads them itself.
+            try add(2)
+            try loop.add(sources[2], toMode: .default)
+            for signal in signals { pthread_kill(pthread_self(), signal) }
+            for _ in 0..<3 { loop.run(for: .zero) }
+            guard calls == [3, 1, 1] else { exit(3) }
+            exit(0)
+        }
+    }
+
+    @Test func `a signal whose handler raises it again leaves a timer its turn`() async {
+        await #expect(processExitsWith: .success) {
+            let loop = EventRunLoop.current
+            nonisolated(unsafe) var calls = 0
+            let source = try SignalSource([SIGUSR1]) { signal, _ in
+                calls += 1
+                if calls > 10_000 { exit(2) }
+                pthread_kill(pthread_self(), signal)
+            }
+            try loop.add(source, toMode: .default)
+            pthread_kill(pthread_self(), SIGUSR1)
+            loop.run(for: .zero)
+            loop.perform(after: .zero) { exit(0) }
+            loop.run()
+        }
+    }
+
     @Test(arguments: [
         ("exit 7", ChildProcessEnd.exited(7)), ("kill -9 $$", .signalled(9)), ("true", .exited(0)),
     ])
