@@ -85,11 +85,10 @@ final class BlockQueue: @unchecked Sendable {
         kept?.mayHoldBlock(for: mode, isCommon: isCommon) ?? false
     }
 
-    /// Takes everything that was posted so far, or the first `limit` of it. The loop's thread, with the lock held.
-    func takeAll(limit: Int = .max) -> Batch {
+    /// Takes everything that was posted so far. The loop's thread, with the lock held.
+    func takeAll() -> Batch {
         drains += 1
-        var end = endNow()
-        if limit != .max { end = begin.advanced(by: limit, upTo: end) }
+        let end = endNow()
         let (first, earlier) = (begin, kept.take())
         begin = end
         return Batch(
@@ -128,8 +127,21 @@ final class BlockQueue: @unchecked Sendable {
 
     /// Keeps what a drain did not run, ahead of what nested drains have kept. With the lock held.
     @inline(__always) func finish(_ batch: consuming Batch) {
+        if batch.position != batch.end { putBackRest(of: &batch) }
         if batch.kept == nil && batch.notAllowed == nil { return }
         keepRest(of: batch)
+    }
+
+    /// A limit has ended the drain. The rest stays in its slots, unless a nested drain has taken those behind it, or
+    /// the process was forked meanwhile and may wait in vain for one of them.
+    @inline(never) private func putBackRest(of batch: inout Batch) {
+        if drains == batch.drain && batch.forkGeneration == stall_fork_generation() {
+            begin = batch.position
+        } else {
+            while batch.position != batch.end {
+                keep(take(&batch.position, batch.forkGeneration), in: &batch)
+            }
+        }
     }
 
     @inline(never) private func keepRest(of batch: consuming Batch) {
@@ -305,16 +317,6 @@ struct BlockPosition: Equatable {
     /// The position behind this one, in the next segment after the last slot.
     var next: BlockPosition {
         isLast ? BlockPosition(startOf: segment.next) : BlockPosition(word: word + 1)
-    }
-
-    /// The position `count` blocks later, or `end` if that comes first.
-    func advanced(by count: Int, upTo end: BlockPosition) -> BlockPosition {
-        var position = self
-        for _ in 0..<count {
-            if position == end { break }
-            position = position.next
-        }
-        return position
     }
 
     /// Every claim that comes too late counts on, and must not count into the address.

@@ -61,18 +61,22 @@ extension EventRunLoop {
     }
 
     @inline(never) private func runBlocks(in items: ModeItems) {
-        let limit = mostBlocksPerPass.load(ordering: .relaxed)
-        var batch = blocks.takeAll(limit: limit)
+        var left = mostBlocksPerPass.load(ordering: .relaxed)
+        // All of it: a nested run finds what was posted since, so that the order does not depend on the limit.
+        var batch = blocks.takeAll()
         drainDepth += 1
         lock.unlock()
-        while let body = blocks.next(in: &batch, mode: items.mode, isCommon: items.isCommon) {
+        while left > 0,
+            let body = blocks.next(in: &batch, mode: items.mode, isCommon: items.isCommon)
+        {
+            left -= 1
             callOut(.block, body)
         }
         lock.lock()
         drainDepth -= 1
         blocks.finish(batch)
         // The rest has its turn after timers and descriptors have had theirs.
-        if limit != .max && blocks.mayHoldBlock(for: items.mode, isCommon: items.isCommon) {
+        if left == 0 && blocks.mayHoldBlock(for: items.mode, isCommon: items.isCommon) {
             wake.wakeUp()
         }
     }

@@ -29,10 +29,11 @@ import Testing
 
     /// Goal: whatever the modes of blocks and runs, nested ones included, each block runs once, in the order it was
     /// posted. Method: random posts and runs with a seed, beside a list that is searched.
-    @Test(arguments: 1...20)
-    func `blocks of any modes run as from one list`(seed: UInt64) {
+    @Test(arguments: 1...20, [Int.max, 5])
+    func `blocks of any modes run as from one list`(seed: UInt64, limit: Int) {
         onFreshThread {
             let loop = EventRunLoop.current
+            loop.blocksPerPass = limit
             var random = SeededGenerator(seed: seed)
             let modes: [LoopMode] = [.default, "common too", "other", "third"]
             loop.addCommonMode("common too")
@@ -56,8 +57,59 @@ import Testing
                 waiting.removeAll(where: isAllowed)
                 ran = []
                 loop.run(mode: mode, for: .zero)
+                // Two passes an iteration.
+                if limit != .max { #expect(ran.count <= 2 * limit) }
+                while ran.count < expected.count {
+                    let count = ran.count
+                    loop.run(mode: mode, for: .zero)
+                    if ran.count == count { break }
+                }
                 #expect(ran == expected)
             }
+        }
+    }
+
+    /// Goal: a limit changes when blocks run, not their order, and it holds for all of them. Method: blocks that wait
+    /// for the mode of a nested run, for another mode, and in no mode that exists.
+    @Test func `a limit holds for blocks that waited for another mode`() {
+        for mode in [LoopMode.default, "other", "without items"] {
+            onFreshThread {
+                let loop = EventRunLoop.current
+                loop.blocksPerPass = 10
+                loop.add(LoopSource { _ in }, toMode: .default)
+                loop.add(LoopSource { _ in }, toMode: "other")
+                nonisolated(unsafe) var log: [Int] = []
+                for number in 0..<1_000 { loop.perform(inMode: mode) { log.append(number) } }
+                loop.run(mode: "third", for: .zero)
+                if mode != .default { loop.run(for: .zero) }
+                #expect(log.isEmpty)
+                loop.run(mode: mode, for: .zero)
+                #expect((1...20).contains(log.count), "\(mode)")
+                for _ in 0..<100 { loop.run(mode: mode, for: .zero) }
+                #expect(log == Array(0..<1_000), "\(mode)")
+            }
+        }
+    }
+
+    /// A nested run is given what was posted since the drain began, as without a limit.
+    @Test(arguments: 1...4, [3, 300])
+    func `a limit keeps the order under nesting`(limit: Int, posted: Int) {
+        onFreshThread {
+            let loop = EventRunLoop.current
+            loop.blocksPerPass = limit
+            loop.add(LoopSource { _ in }, toMode: .default)
+            nonisolated(unsafe) var log: [Int] = []
+            for number in 1...10 {
+                loop.perform {
+                    log.append(number)
+                    guard number == 2 else { return }
+                    for late in 0..<posted { loop.perform { log.append(100 + late) } }
+                    for _ in 0..<2 { loop.run(for: .zero) }
+                }
+            }
+            for _ in 0..<400 { loop.run(for: .zero) }
+            #expect(log.filter { $0 < 100 } == Array(1...10))
+            #expect(log.filter { $0 >= 100 } == Array(100..<100 + posted))
         }
     }
 
