@@ -50,8 +50,10 @@ public final class LoopChannel<Message: Sendable>: Sendable {
     private let source: LoopSource
 
     /// The messages that wait. Apart from the channel, so that the source does not keep the channel.
-    private final class SharedQueue: Sendable {
+    private final class SharedQueue: @unchecked Sendable {
         let value = Locked(Queue())
+        /// Set before the source is in a loop; from then on only read.
+        weak var source: LoopSource?
 
         /// The number behind the last message that waits now.
         var end: Int { value.withLock { $0.takenCount + $0.count } }
@@ -62,9 +64,11 @@ public final class LoopChannel<Message: Sendable>: Sendable {
             value.withLock { $0.takenCount < end ? $0.takeFirst() : nil }
         }
 
+        /// Releases the handler too, also while the app holds the channel: the loop's thread ends in this way.
         func close() {
             let dropped = value.withLock { $0.close() }
             withExtendedLifetime(dropped) {}
+            source?.invalidate()
         }
     }
 
@@ -90,6 +94,7 @@ public final class LoopChannel<Message: Sendable>: Sendable {
             let end = queue.end
             while let message = queue.takeFirst(before: end) { handler(message) }
         }
+        queue.source = source
         if !loop.add(source, toMode: mode) { close() }
     }
 
@@ -116,9 +121,6 @@ public final class LoopChannel<Message: Sendable>: Sendable {
     public var count: Int { queue.value.withLock { $0.count } }
 
     /// Takes no more messages, drops those that wait, and releases the handler: when it runs, as soon as it returns.
-    /// Releasing the channel does the same.
-    public func close() {
-        queue.close()
-        source.invalidate()
-    }
+    /// Releasing the channel does the same, and so does the end of the loop's thread.
+    public func close() { queue.close() }
 }

@@ -18,15 +18,18 @@ import Testing
         /// Hands it over, by whether it was taken. What it needs to stay is kept by the loop, or by the result.
         let handOver:
             @Sendable (EventRunLoop, @escaping Body) -> (isTaken: Bool, kept: (any Sendable)?)
-        /// Hands it over and takes it back.
-        let takeBack: @Sendable (EventRunLoop, @escaping Body) -> Void
+        /// Hands it over and takes it back. What took it back stays with the result.
+        let takeBack: @Sendable (EventRunLoop, @escaping Body) -> (any Sendable)?
         /// Whether three of them come in the order in which they were handed over.
         var isOrdered = true
+        /// An item that may be added to another loop: as long as the app holds it, it keeps its handler, as in
+        /// CFRunLoop.
+        var (staysAtEnd, staysWhenRefused) = (false, false)
 
         init(
             _ name: String, isOrdered: Bool = true,
             _ handOver: @escaping @Sendable (EventRunLoop, @escaping Body) -> Bool,
-            takeBack: @escaping @Sendable (EventRunLoop, @escaping Body) -> Void
+            takeBack: @escaping @Sendable (EventRunLoop, @escaping Body) -> (any Sendable)?
         ) {
             testDescription = name
             self.handOver = { (handOver($0, $1), nil) }
@@ -36,7 +39,8 @@ import Testing
 
         /// An item: it is added, made to call its handler, and invalidated.
         init<Item: Sendable>(
-            item name: String, isOrdered: Bool = true,
+            item name: String, isOrdered: Bool = true, staysAtEnd: Bool = true,
+            staysWhenRefused: Bool = true,
             _ make: @escaping @Sendable (EventRunLoop, @escaping Body) -> (Item, isAdded: Bool),
             end: @escaping @Sendable (Item) -> Void
         ) {
@@ -45,8 +49,13 @@ import Testing
                 let (item, isAdded) = make(loop, body)
                 return (isAdded, item)
             }
-            takeBack = { loop, body in end(make(loop, body).0) }
+            takeBack = { loop, body in
+                let (item, _) = make(loop, body)
+                end(item)
+                return item
+            }
             self.isOrdered = isOrdered
+            (self.staysAtEnd, self.staysWhenRefused) = (staysAtEnd, staysWhenRefused)
         }
 
         /// Work that can be cancelled.
@@ -54,22 +63,26 @@ import Testing
             work name: String, isOrdered: Bool = true,
             _ handOver: @escaping @Sendable (EventRunLoop, LoopWork) -> Bool
         ) {
-            self.init(name, isOrdered: isOrdered) {
-                handOver($0, LoopWork($1))
-            } takeBack: { loop, body in
+            self.init(
+                item: name, isOrdered: isOrdered, staysAtEnd: false, staysWhenRefused: false
+            ) { loop, body in
                 let work = LoopWork(body)
-                #expect(handOver(loop, work))
-                #expect(work.isWaiting && work.cancel() && !work.cancel() && !work.isWaiting)
+                let isTaken = handOver(loop, work)
+                #expect(work.isWaiting == isTaken)
+                return (work, isTaken)
+            } end: { work in
+                #expect(work.cancel() && !work.cancel() && !work.isWaiting)
             }
         }
     }
 
     /// Blocks are taken back as the work that runs them.
-    private static func cancel(_ loop: EventRunLoop, _ body: @escaping Body) {
+    private static func cancel(_ loop: EventRunLoop, _ body: @escaping Body) -> (any Sendable)? {
         let work = LoopWork(body)
         loop.perform(inModes: ["other", .default]) { work.run() }
         loop.post { work.run() }
         work.cancel()
+        return work
     }
 
     static let ways: [Way] = [
@@ -80,10 +93,13 @@ import Testing
         Way(work: "performed work") { $0.perform($1) },
         Way(work: "posted work") { $0.post($1) },
         Way(work: "idle work", isOrdered: false) { $0.performWhenIdle($1) },
-        Way("delayed block", { $0.perform(after: .zero, $1).isValid }) {
-            $0.perform(after: .zero, $1).invalidate()
+        Way(item: "delayed block", staysWhenRefused: false) { loop, body in
+            let timer = loop.perform(after: .zero, body)
+            return (timer, timer.isValid)
+        } end: {
+            $0.invalidate()
         },
-        Way(item: "scheduled timer") { loop, body in
+        Way(item: "scheduled timer", staysWhenRefused: false) { loop, body in
             let timer = loop.schedule(every: .nanoseconds(1)) { timer in
                 timer.invalidate()
                 body()
@@ -129,7 +145,7 @@ import Testing
         } end: {
             $0.invalidate()
         },
-        Way(item: "descriptor", isOrdered: false) { loop, body in
+        Way(item: "descriptor", isOrdered: false, staysWhenRefused: false) { loop, body in
             let number = stall_eventfd_create()
             stall_eventfd_write(number)
             let source = DescriptorSource(
@@ -172,13 +188,16 @@ import Testing
             var status: CInt = 0
             waitpid(source.pid, &status, 0)
         },
-        Way(item: "message") { loop, body in
+        Way(item: "message", staysAtEnd: false, staysWhenRefused: false) { loop, body in
             let channel = LoopChannel<Body>(to: loop, inMode: .default, capacity: 1) { $0() }
             return (channel, channel.send(body))
         } end: {
             $0.close()
         },
-        Way(item: "message of another process", isOrdered: false) { loop, body in
+        Way(
+            item: "message of another process", isOrdered: false, staysAtEnd: false,
+            staysWhenRefused: false
+        ) { loop, body in
             let sockets = try! MessageSockets()
             let message: [UInt8] = [0, 0, 0, 1, 7]
             #expect(write(sockets.peer, message, 5) == 5)
@@ -245,13 +264,15 @@ import Testing
         onFreshThread {
             let loop = Self.newLoop()
             nonisolated(unsafe) var calls = 0
+            var kept: (any Sendable)?
             do {
                 let probe = Probe(loop, census)
-                way.takeBack(loop) { withExtendedLifetime(probe) { calls += 1 } }
+                kept = way.takeBack(loop) { withExtendedLifetime(probe) { calls += 1 } }
             }
-            #expect(census.alive == 0)
+            #expect(census.alive == 0, "though the item is kept")
             for _ in 0..<3 { loop.run(for: .zero) }
             #expect(calls == 0)
+            withExtendedLifetime(kept) {}
         }
         #expect(census.underLock == 0)
     }
@@ -260,13 +281,18 @@ import Testing
     func `it is let go of when the thread ends before it is done`(way: Way) {
         let census = Probe.Census()
         nonisolated(unsafe) var calls = 0
+        nonisolated(unsafe) var kept: (any Sendable)?
         onFreshThread {
             let loop = Self.newLoop()
             let probe = Probe(loop, census)
             let result = way.handOver(loop) { withExtendedLifetime(probe) { calls += 1 } }
             #expect(result.isTaken)
-            Self.reap(result.kept)
+            kept = result.kept
+            Self.reap(kept)
         }
+        #expect(census.alive == (way.staysAtEnd ? 1 : 0), "though the item is kept")
+        if let work = kept as? LoopWork { #expect(!work.isWaiting && !work.cancel()) }
+        kept = nil
         #expect(census.alive == 0)
         #expect(calls == 0)
         #expect(census.underLock == 0)
@@ -278,15 +304,38 @@ import Testing
         nonisolated(unsafe) var calls = 0
         nonisolated(unsafe) var dead: EventRunLoop!
         onFreshThread { dead = .current }
+        var kept: (any Sendable)?
         do {
             let probe = Probe(dead, census)
             let result = way.handOver(dead) { withExtendedLifetime(probe) { calls += 1 } }
             #expect(!result.isTaken)
-            Self.reap(result.kept)
+            kept = result.kept
+            Self.reap(kept)
         }
+        #expect(census.alive == (way.staysWhenRefused ? 1 : 0), "though the item is kept")
+        kept = nil
         #expect(census.alive == 0)
         #expect(calls == 0)
         #expect(census.underLock == 0)
+    }
+
+    @Test func `work that two loops have is dropped when both have ended, not before`() throws {
+        let census = Probe.Census()
+        nonisolated(unsafe) var calls = 0
+        onFreshThread {
+            let loop = Self.newLoop()
+            let work = LoopWork { [probe = Probe(loop, census)] in
+                withExtendedLifetime(probe) { calls += 1 }
+            }
+            #expect(loop.post(work))
+            onFreshThread { #expect(EventRunLoop.current.performWhenIdle(work)) }
+            #expect(work.isWaiting && census.alive == 1)
+            loop.run(for: .zero)
+            #expect(!work.isWaiting && calls == 1 && census.alive == 0)
+            let other = LoopWork { [probe = Probe(loop, census)] in _ = probe }
+            onFreshThread { #expect(EventRunLoop.current.post(other)) }
+            #expect(!other.isWaiting && census.alive == 0)
+        }
     }
 
     /// A run that is nested in the second of three continues with the third.

@@ -104,11 +104,15 @@ import Testing
         Way(testDescription: "idle unit") { loop, probe, _ in
             loop.performWhenIdle { _ = probe }
         },
-        Way(testDescription: "posted work") { loop, probe, _ in
-            loop.post(LoopWork { _ = probe })
+        Way(testDescription: "posted work") { loop, _, owner in
+            let work = LoopWork { _ = owner }
+            owner.item = work
+            loop.post(work)
         },
-        Way(testDescription: "idle work") { loop, probe, _ in
-            loop.performWhenIdle(LoopWork { _ = probe })
+        Way(testDescription: "idle work") { loop, _, owner in
+            let work = LoopWork { _ = owner }
+            owner.item = work
+            loop.performWhenIdle(work)
         },
     ]
 
@@ -206,8 +210,8 @@ import Testing
         }
     }
 
-    @Test func `work that waits when the thread ends is dropped`() {
-        for way in Self.once {
+    @Test func `work that waits when the thread ends is dropped, and channels are closed`() {
+        for way in Self.once + Self.items.filter({ $0.testDescription == "channel" }) {
             let census = Probe.Census()
             onFreshThread {
                 let loop = EventRunLoop.current
