@@ -47,6 +47,23 @@ public final class LoopObserver: @unchecked Sendable {
     /// False once it was invalidated, or, when it does not repeat, was called.
     public var isValid: Bool { owner.isValid }
 
+    /// The handler, when its turn in a pass of `loop` has come; nil if it was invalidated, or moved to another loop.
+    /// One that was only removed is called still. With the lock of `loop`.
+    func handlerInTurn(of loop: EventRunLoop) -> ((LoopObserver, LoopActivity) -> Void)? {
+        while isValid {
+            switch owner.loopNumber {
+            case loop.number: return handler
+            case 0:
+                // No thread invalidates it meanwhile, unless one has begun to.
+                if let found = owner.withoutOwner({ owner.isValid ? handler : nil }) {
+                    return found
+                }
+            default: return nil
+            }
+        }
+        return nil
+    }
+
     /// Removes it from its loop for good, and releases the handler: when it runs, as soon as it returns. It is not
     /// called again, not even later in the current pass.
     public func invalidate() {

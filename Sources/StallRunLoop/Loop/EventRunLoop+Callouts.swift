@@ -28,31 +28,28 @@ extension EventRunLoop {
     }
 
     @inline(never) private func callObservers(_ activity: LoopActivity, in items: ModeItems) {
-        let calls = items.orderedObservers().compactMap { observer in
-            observer.activities.contains(activity) && observer.isValid && !observer.isFiring
-                ? observer.handler.map { ObserverCall(observer: observer, handler: $0) } : nil
+        // The last one first, so that each is released with its call.
+        var waiting: [LoopObserver] = items.orderedObservers().reversed().filter {
+            $0.activities.contains(activity) && $0.isValid && !$0.isFiring
         }
-        lock.unlock()
-        perform(consume calls, activity)
-        lock.lock()
+        while let observer = waiting.popLast() {
+            let handler = observer.handlerInTurn(of: self)
+            lock.unlock()
+            call(consume observer, consume handler, activity)
+            lock.lock()
+        }
     }
 
-    /// An observer, and the handler that it had when its turn came near.
-    private struct ObserverCall {
-        let observer: LoopObserver
-        let handler: (LoopObserver, LoopActivity) -> Void
-    }
-
-    @inline(never) private func perform(
-        _ calls: consuming [ObserverCall], _ activity: LoopActivity
+    /// Releases both before it returns: the next observer may run for long.
+    @inline(never) private func call(
+        _ observer: consuming LoopObserver,
+        _ handler: consuming ((LoopObserver, LoopActivity) -> Void)?, _ activity: LoopActivity
     ) {
-        for call in calls where call.observer.isValid {
-            let observer = call.observer
-            observer.firing.store(true, ordering: .relaxed)
-            callOut(.observer) { call.handler(observer, activity) }
-            if !observer.repeats { observer.invalidate() }
-            observer.firing.store(false, ordering: .relaxed)
-        }
+        guard let handler else { return }
+        observer.firing.store(true, ordering: .relaxed)
+        callOut(.observer) { handler(observer, activity) }
+        if !observer.repeats { observer.invalidate() }
+        observer.firing.store(false, ordering: .relaxed)
     }
 
     /// Runs the blocks that were posted before it began and that the mode allows.

@@ -223,6 +223,42 @@ import Testing
         }
     }
 
+    /// What an observer captured, and the observer itself, while a later one of the same moment is called.
+    @Test func `an observer that is over has let go of all when the next one is called`() {
+        for end in ["invalidated", "called once", "invalidated by the one before", "removed"] {
+            onFreshThread {
+                let loop = EventRunLoop.current
+                let census = Probe.Census()
+                loop.add(LoopSource { _ in }, toMode: .default)
+                nonisolated(unsafe) weak var ended: LoopObserver?
+                nonisolated(unsafe) var alive: Int?
+                do {
+                    let probe = Probe(loop, census)
+                    let observer = LoopObserver(
+                        activities: .beforeTimers, repeats: end != "called once"
+                    ) { observer, _ in
+                        withExtendedLifetime(probe) {}
+                        if end == "invalidated" { observer.invalidate() }
+                        if end == "removed" { loop.remove(observer, fromMode: .default) }
+                    }
+                    ended = observer
+                    loop.add(
+                        LoopObserver(activities: .beforeTimers, order: -1) { _, _ in
+                            if end == "invalidated by the one before" { ended?.invalidate() }
+                        }, toMode: .default)
+                    loop.add(observer, toMode: .default)
+                }
+                loop.add(
+                    LoopObserver(activities: .beforeTimers, order: 1) { _, _ in
+                        alive = census.alive
+                    }, toMode: .default)
+                loop.run(for: .zero)
+                #expect(alive == 0, "\(end)")
+                #expect(ended == nil && census.underLock == 0, "\(end)")
+            }
+        }
+    }
+
     @Test func `a descriptor that an observer removes after the wait is not served`() throws {
         for isElsewhere in [false, true] {
             nonisolated(unsafe) var calls = 0
