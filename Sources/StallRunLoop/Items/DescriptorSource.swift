@@ -28,11 +28,15 @@ public struct DescriptorEvents: OptionSet, Hashable, Sendable {
 /// descriptor; each gets the events that it waits for. A source keeps the modes it is in alive, and may be in several
 /// loops, whose threads may then call the handler at the same time.
 ///
-/// The descriptor stays the caller's. Close it after the source was removed or invalidated, best in `onCancel`:
+/// The descriptor stays the caller's. Close it in `onCancel`, which comes after the last call:
 ///
 ///     let connection = DescriptorSource(descriptor: socket, onCancel: { close($0) }) { source, _ in
 ///         if read(socket, &buffer, buffer.count) <= 0 { source.invalidate() }
 ///     }
+///
+/// On the loop's thread, outside of the handler, it may also be closed once ``invalidate()`` or a removal has returned.
+/// On another thread it may not: a call may have begun just before, or begin still, and would use whatever has the
+/// number by then.
 ///
 /// **Thread safety:** any thread may add, remove, change and invalidate; the handler runs on the loop's thread.
 public final class DescriptorSource: @unchecked Sendable {
@@ -72,7 +76,7 @@ public final class DescriptorSource: @unchecked Sendable {
     let places = Locked(ItemPlaces())
 
     /// Makes a source; add it with ``EventRunLoop/add(_:toMode:)-(DescriptorSource,_)``. Its descriptor is the caller's
-    /// to close.
+    /// to close; to learn when on any thread, take the one with `onCancel`.
     public init(
         descriptor: CInt, events: DescriptorEvents = .readable,
         handler: sending @escaping (DescriptorSource, DescriptorEvents) -> Void
@@ -169,7 +173,8 @@ public final class DescriptorSource: @unchecked Sendable {
     }
 
     /// Removes it from all loops for good, and releases the handler: when it runs, as soon as it returns. Its
-    /// descriptor stays open, unless `onCancel` closes it.
+    /// descriptor stays open, unless `onCancel` closes it. On another thread than the loop's, the handler may be called
+    /// once more after this has returned.
     public func invalidate() {
         guard validity.exchange(false, ordering: .acquiringAndReleasing) else { return }
         while let loop = places.withLock({ $0.anyLoop }) { loop.removeFromAllModes(self) }

@@ -143,8 +143,8 @@ extension EventRunLoop {
     /// in that mode notices it at once.
     ///
     /// - Returns: false when the source is invalid, and when the loop's thread has ended.
-    /// - Throws: ``LoopError/system(call:errno:)`` when the kernel cannot watch the descriptor: it is not open
-    ///   (`EBADF`), or a plain file, which is always ready (`EPERM`).
+    /// - Throws: ``LoopError/system(call:errno:)`` when the kernel cannot watch the descriptor, because it is not open
+    ///   (`EBADF`), or has no memory or room for another one (`ENOMEM`, `ENOSPC`).
     @discardableResult
     public func add(_ source: DescriptorSource, toMode mode: LoopMode) throws(LoopError) -> Bool {
         lock.lock()
@@ -228,7 +228,8 @@ extension EventRunLoop {
         for mode in left { source.wasCancelled(in: self, mode) }
     }
 
-    /// Removes a descriptor from a mode, or from the common items. It may be added again.
+    /// Removes a descriptor from a mode, or from the common items. It may be added again. On another thread than the
+    /// loop's, its handler may be called once more after this has returned.
     public func remove(_ source: DescriptorSource, fromMode mode: LoopMode) {
         lock.lock()
         defer { lock.unlock() }
