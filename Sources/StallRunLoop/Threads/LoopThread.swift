@@ -38,7 +38,8 @@ public final class LoopThread: Sendable {
     ///
     /// - Parameters:
     ///   - name: The thread's name in debuggers and `top -H`; cut to 15 bytes, which is all that Linux keeps.
-    ///   - stackSize: In bytes, rounded up to whole pages; nil for the system's default, mostly 8 MB.
+    ///   - stackSize: In bytes, rounded up to whole pages; nil for the system's default, mostly 8 MB. At least 128 KB, of
+    ///     which the loop and its dump use less than half, and the minimum of the process's threads, mostly 24 KB.
     ///   - nice: The thread's nice value, from -20 (first) to 19 (last); nil for that of the calling thread.
     /// - Throws: ``LoopError/system(call:errno:)``: `EINVAL` from `pthread_attr_setstacksize` for a stack that is too
     /// small, `EACCES`
@@ -50,6 +51,14 @@ public final class LoopThread: Sendable {
         try self.init(ThreadBody(name: name, nice: nice), stackSize: stackSize)
     }
 
+    /// With 16 KB, which the system accepts, the lookup of a type's metadata runs over the end of the stack; the
+    /// dump of a debug build needs more than 48 KB. In glibc, thread-local variables are in the stack too.
+    static func smallestStack(_ attributes: inout pthread_attr_t) -> Int {
+        typealias Minimum = @convention(c) (UnsafePointer<pthread_attr_t>) -> Int
+        let own = dlsym(UnsafeMutableRawPointer(bitPattern: 0), "__pthread_get_minstack")
+        return 131_072 + (own.map { unsafeBitCast($0, to: Minimum.self)(&attributes) } ?? 0)
+    }
+
     private init(_ body: ThreadBody, stackSize: Int?) throws(LoopError) {
         self.body = body
         var attributes = pthread_attr_t()
@@ -58,8 +67,10 @@ public final class LoopThread: Sendable {
         if let stackSize {
             let page = Int(sysconf(CInt(_SC_PAGESIZE)))
             let (rounded, overflow) = max(0, stackSize).addingReportingOverflow(page - 1)
+            let size = rounded / page * page
             let error =
-                overflow ? EINVAL : pthread_attr_setstacksize(&attributes, rounded / page * page)
+                overflow || size < Self.smallestStack(&attributes)
+                ? EINVAL : pthread_attr_setstacksize(&attributes, size)
             guard error == 0 else {
                 throw .system(call: "pthread_attr_setstacksize", errno: error)
             }

@@ -27,11 +27,39 @@ import Testing
         // glibc may take a stack that an earlier thread left, of up to four times the size; the default is 8 MB.
         #expect((wanted..<5 * wanted).contains(found.stack))
         #expect(found.nice == max(7, found.nice))
-        for size in [0, -1, Int.max] {
+        for size in [0, -1, 16_384, 131_072, Int.max] {
             #expect(throws: LoopError.system(call: "pthread_attr_setstacksize", errno: EINVAL)) {
                 _ = try LoopThread(stackSize: size)
             }
         }
+    }
+
+    /// Nothing of the library needs more than the smallest stack that is accepted: a dump with names of handlers needs
+    /// most.
+    @Test func `the smallest stack is enough for all that a loop does`() throws {
+        var attributes = pthread_attr_t()
+        pthread_attr_init(&attributes)
+        let smallest = LoopThread.smallestStack(&attributes)
+        let thread = try LoopThread(name: "smallest", stackSize: smallest)
+        nonisolated(unsafe) var dump = ""
+        try thread.submit {
+            let loop = EventRunLoop.current
+            let timer = loop.schedule(every: .seconds(3)) { _ in }
+            _ = try? loop.fileDescriptor()
+            dump = loop.debugDescription
+            timer.invalidate()
+        }
+        let sockets = try MessageSockets()
+        let done = DispatchSemaphore(value: 0)
+        let port = try LoopMessagePort(
+            descriptor: sockets.own, on: thread.loop, coding: .text
+        ) { _, _ in done.signal() }
+        #expect(write(sockets.peer, [0, 0, 0, 1, 65] as [UInt8], 5) == 5)
+        done.wait()
+        port.close()
+        thread.stop()
+        close(sockets.peer)
+        #expect(dump.contains("timer (closure #1 in closure #1 in LoopThreadTests."), "\(dump)")
     }
 
     /// Each thread holds the last reference to the next one, and lets go of it at the same time: a wait of each for the next
