@@ -94,8 +94,9 @@ public struct MessageSockets: Sendable {
 ///
 /// In the stream each message follows its length, four bytes, the most significant first. A port never blocks. It takes
 /// memory for what has arrived, not for what a length promises: at most one message and 64 KB. While handlers run nothing
-/// is read, so a peer that sends faster than they work finds its own socket full. In one iteration at most 64 KB are read,
-/// so that everything else has its turn.
+/// is read, so a peer that sends faster than they work finds its own socket full. In one turn of its source a port
+/// reads and writes at most 64 KB each, and calls its handler for at most 256 messages, so that everything else has its
+/// turn.
 ///
 /// The loop keeps the port until it ends: by ``close()``, by the peer, or with the loop's thread. Then its socket is closed, and its
 /// handlers are released.
@@ -206,6 +207,8 @@ extension LoopRegistration {
 /// port is closed.
 private final class MessageReceiver<Message: Sendable>: @unchecked Sendable {
     private static var mostAtOnce: Int { 64 << 10 }
+    /// How often the handler is called in one turn: 64 KB may hold 16,384 empty messages.
+    private static var mostMessagesAtOnce: Int { 256 }
 
     private let port: LoopMessagePort<Message>
     private let coding: MessageCoding<Message>
@@ -233,10 +236,10 @@ private final class MessageReceiver<Message: Sendable>: @unchecked Sendable {
         if port.isOpen { onRoom(port) }
     }
 
-    /// Reads once. First comes what was read before: a run that is nested in a handler finds it here.
+    /// Reads once, unless messages wait that were read before: they come first, in the turn of the inbox.
     func read() {
-        handOver()
         guard !isOver, port.isOpen else { return }
+        guard !frames.hasNext else { return port.inbox.signal() }
         withUnsafeTemporaryAllocation(byteCount: Self.mostAtOnce, alignment: 1) { buffer in
             let count = port.receive(buffer)
             if count > 0 {
@@ -251,9 +254,10 @@ private final class MessageReceiver<Message: Sendable>: @unchecked Sendable {
         handOver()
     }
 
-    /// Hands over all whole messages.
+    /// Hands over whole messages. Those above a turn's number wait in the inbox, which is signalled for them, and
+    /// nothing is read meanwhile.
     func handOver() {
-        while !isOver, port.isOpen {
+        for _ in 0..<Self.mostMessagesAtOnce where !isOver && port.isOpen {
             switch frames.next() {
             case .incomplete: return
             case .tooLong(let size): return end(.tooLong(size))
@@ -266,6 +270,7 @@ private final class MessageReceiver<Message: Sendable>: @unchecked Sendable {
                 _ = port.inbox.takeSignal()
             }
         }
+        if !isOver, port.isOpen, frames.hasNext { port.inbox.signal() }
     }
 
     private func decoded(_ bytes: [UInt8]) -> Message? {

@@ -38,6 +38,9 @@ final class MessageLink: @unchecked Sendable {
         var isDropping = false
     }
 
+    /// How many bytes are written in one turn: other threads may add more for as long as one writes.
+    private static let mostAtOnce = 64 << 10
+
     private let descriptor: CInt
     private let queueSize: Int
     private let state = Locked(State())
@@ -76,7 +79,7 @@ final class MessageLink: @unchecked Sendable {
             descriptor: descriptor, ofProcess: forkGeneration,
             onCancel: { [self] _ in cancelled() }
         ) { [self] _, events in
-            if takeTurnOfLoop() { write() }
+            if takeTurnOfLoop() { write(upTo: Self.mostAtOnce) }
             if events != .writable { onReady() }
         }
         // The loop's thread cancels its sources when it ends.
@@ -113,7 +116,7 @@ final class MessageLink: @unchecked Sendable {
             state.turn = .sender
             return (.taken, true)
         }
-        if hasTurn { write() }
+        if hasTurn { write(upTo: max(Self.mostAtOnce, bytes.count)) }
         return acceptance
     }
 
@@ -259,8 +262,10 @@ final class MessageLink: @unchecked Sendable {
         }
     }
 
-    /// Writes until all is written or the socket has no room. The caller has the turn, which this gives on.
-    private func write() {
+    /// Writes until all is written, the socket has no room, or `most` bytes are written: the loop writes the rest. The
+    /// caller has the turn, which this gives on.
+    private func write(upTo most: Int) {
+        var left = most
         while true {
             switch state.withLock({ nextStep(&$0) }) {
             case .nothing: return
@@ -268,7 +273,7 @@ final class MessageLink: @unchecked Sendable {
                 closeDescriptor()
                 return
             case .close: return close()
-            case .write: if !writeSome() { return }
+            case .write: if !writeSome(&left) { return }
             }
         }
     }
@@ -294,23 +299,24 @@ final class MessageLink: @unchecked Sendable {
         return state.isReadingOver ? .close : .nothing
     }
 
-    /// False when the turn is the loop's, because there is no room.
-    private func writeSome() -> Bool {
+    /// False when the turn is the loop's, because there is no room or nothing is left of the bytes of this turn.
+    private func writeSome(_ left: inout Int) -> Bool {
         let sent = writing.withUnsafeBytes {
             Glibc.send(
-                descriptor, $0.baseAddress! + offset, $0.count - offset,
+                descriptor, $0.baseAddress! + offset, min(left, $0.count - offset),
                 CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL))
         }
         let error = errno
+        left -= max(0, sent)
+        let isTurnOver = left == 0
         return state.withLock { state in
             if sent >= 0 {
                 offset += sent
                 state.waiting = max(0, state.waiting - sent)
+                let isAllWritten = offset == writing.count && state.queue.isEmpty
+                if isTurnOver && !isAllWritten && !state.isCancelled { return giveToLoop(&state) }
             } else if error == EAGAIN {
-                if state.isCancelled { return true }
-                state.turn = .loop
-                setEvents(state)
-                return false
+                return state.isCancelled || giveToLoop(&state)
             } else if error != EINTR {
                 // The peer reads no more. The messages that it sent before can still be read.
                 state.isRefusing = true
@@ -319,6 +325,13 @@ final class MessageLink: @unchecked Sendable {
             }
             return true
         }
+    }
+
+    /// With the lock. Returns false: the calling thread is done.
+    private func giveToLoop(_ state: inout State) -> Bool {
+        state.turn = .loop
+        setEvents(state)
+        return false
     }
 
     /// Sets the events to wait for. With the lock, so that they change together with the work there is.

@@ -291,6 +291,53 @@ import Testing
         }
     }
 
+    /// The socket has room for more than a turn's bytes, and the peer has sent more than a turn's messages.
+    @Test func `a turn of a port is bounded, in bytes written and in messages handed over`() throws
+    {
+        try Self.play { play in
+            let port = try play.port()
+            while (try? port.send([UInt8](repeating: 1, count: 100_000))) != nil {}
+            let full = play.read()
+            #expect(full.count > 100_000)
+            let before = port.waitingSize
+            play.loop.run(for: .zero)
+            #expect((1...65_536).contains(before - port.waitingSize))
+            let messages = (0..<2_000).map { [UInt8($0 >> 8), UInt8($0 & 255)] }
+            for isEnd in [false, true] {
+                play.log = []
+                play.write(messages.flatMap { Self.framed($0) })
+                // From here on the socket is always readable.
+                if isEnd { shutdown(play.sockets.peer, CInt(SHUT_WR)) }
+                play.loop.run(for: .zero)
+                play.loop.run(for: .zero)
+                #expect((1...1_200).contains(play.log.count))
+                #expect(play.ends == [])
+                for _ in 0..<100 { play.loop.run(for: .zero) }
+                #expect(play.log == messages)
+            }
+            #expect(play.ends == [.finished])
+            port.close()
+            play.endPeer()
+        }
+    }
+
+    @Test func `a nested run continues a turn that was bounded`() throws {
+        try Self.play { play in
+            let port = try play.port()
+            play.onMessage = { _, _ in
+                if play.log.count.isMultiple(of: 100) {
+                    play.loop.run(mode: .default, for: .zero, returnAfterSourceHandled: true)
+                }
+            }
+            let messages = (0..<2_000).map { [UInt8($0 >> 8), UInt8($0 & 255)] }
+            play.write(messages.flatMap { Self.framed($0) })
+            play.settle()
+            #expect(play.log == messages)
+            port.close()
+            play.endPeer()
+        }
+    }
+
     @Test func `a run that is nested in a handler goes on with the next message`() throws {
         try Self.play { play in
             let port = try play.port()
