@@ -105,7 +105,8 @@ public struct MessageSockets: Sendable {
 public final class LoopMessagePort<Message: Sendable>: Sendable {
     /// How much it holds.
     public let limits: MessageLimits
-    private let coding: MessageCoding<Message>
+    /// Kept by the handlers, so that a closed port keeps nothing that the app's coding captured.
+    private nonisolated(unsafe) weak var coding: KeptCoding<Message>?
     let link: MessageLink
 
     /// Makes a port and adds it to a mode, or to all common modes.
@@ -138,6 +139,7 @@ public final class LoopMessagePort<Message: Sendable>: Sendable {
         self.limits = MessageLimits(
             messageSize: min(max(0, limits.messageSize), Int(UInt32.max)),
             queueSize: max(0, limits.queueSize))
+        let coding = KeptCoding(coding)
         self.coding = coding
         link = MessageLink(descriptor: descriptor, queueSize: self.limits.queueSize)
         let receiver = MessageReceiver(
@@ -169,8 +171,9 @@ public final class LoopMessagePort<Message: Sendable>: Sendable {
     /// - Throws: ``MessageRefusal``. The message was not taken then. One that was taken is lost if the port is closed, the peer goes or
     ///   this process ends before it is sent.
     public func send(_ message: Message) throws(MessageRefusal) {
+        guard let encode = coding?.value.encode else { throw .closed }
         let bytes: [UInt8]
-        do { bytes = try coding.encode(message) } catch { throw .unencodable("\(error)") }
+        do { bytes = try encode(message) } catch { throw .unencodable("\(error)") }
         guard bytes.count <= limits.messageSize else { throw .tooLong(bytes.count) }
         switch link.send(MessageFrames.header(bytes.count) + bytes) {
         case .taken: return
@@ -184,8 +187,8 @@ public final class LoopMessagePort<Message: Sendable>: Sendable {
     /// ``close()`` it.
     public func finish() { link.finish() }
 
-    /// Closes the socket, drops messages that wait, and releases the handlers: one that runs, when it returns. No
-    /// handler is called after it.
+    /// Closes the socket, drops messages that wait, and releases the handlers and the coding: one that runs, when it
+    /// returns. No handler is called after it.
     public func close() { link.close() }
 
     fileprivate func stopReading() { link.stopReading() }
@@ -203,6 +206,12 @@ extension LoopRegistration {
     }
 }
 
+/// A coding that goes with the port's handlers.
+private final class KeptCoding<Message: Sendable>: Sendable {
+    let value: MessageCoding<Message>
+    init(_ value: MessageCoding<Message>) { self.value = value }
+}
+
 /// Hands over what arrives. Used by the loop's thread alone, and kept by the handlers of the port's sources, so gone when the
 /// port is closed.
 private final class MessageReceiver<Message: Sendable>: @unchecked Sendable {
@@ -211,7 +220,7 @@ private final class MessageReceiver<Message: Sendable>: @unchecked Sendable {
     private static var mostMessagesAtOnce: Int { 256 }
 
     private let port: LoopMessagePort<Message>
-    private let coding: MessageCoding<Message>
+    private let coding: KeptCoding<Message>
     private var frames: MessageFrames
     private var isOver = false
     private let onRoom: (LoopMessagePort<Message>) -> Void
@@ -219,7 +228,7 @@ private final class MessageReceiver<Message: Sendable>: @unchecked Sendable {
     private let handler: (LoopMessagePort<Message>, Message) -> Void
 
     init(
-        _ port: LoopMessagePort<Message>, _ coding: MessageCoding<Message>, longest: Int,
+        _ port: LoopMessagePort<Message>, _ coding: KeptCoding<Message>, longest: Int,
         onRoom: @escaping (LoopMessagePort<Message>) -> Void,
         onEnd: @escaping (LoopMessagePort<Message>, MessagePortEnd) -> Void,
         handler: @escaping (LoopMessagePort<Message>, Message) -> Void
@@ -274,7 +283,7 @@ private final class MessageReceiver<Message: Sendable>: @unchecked Sendable {
     }
 
     private func decoded(_ bytes: [UInt8]) -> Message? {
-        do { return try coding.decode(bytes) } catch {
+        do { return try coding.value.decode(bytes) } catch {
             end(.undecodable("\(error)"))
             return nil
         }

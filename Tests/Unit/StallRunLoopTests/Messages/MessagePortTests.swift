@@ -527,6 +527,24 @@ import Testing
         }
     }
 
+    @Test func `a closed port lets go of its coding`() throws {
+        try Self.play { play in
+            let coding: MessageCoding<[UInt8]>
+            do {
+                let probe = Probe(play.loop, play.census)
+                coding = MessageCoding(
+                    encode: { bytes in withExtendedLifetime(probe) { bytes } },
+                    decode: { bytes in withExtendedLifetime(probe) { bytes } })
+            }
+            let port = try play.port(coding: consume coding)
+            #expect(play.census.alive == 2)
+            port.close()
+            #expect(play.census.alive == 0)
+            #expect(throws: MessageRefusal.closed) { try port.send([1]) }
+            play.endPeer()
+        }
+    }
+
     @Test func `text that is no UTF-8 ends the port`() throws {
         try onFreshThreadThrowing {
             let (loop, sockets) = (EventRunLoop.current, try MessageSockets())
