@@ -53,11 +53,13 @@ public final class LoopBound<Value>: @unchecked Sendable {
 
     /// Uses the value: on the loop's thread, and not inside of another use, as by a nested run.
     ///
-    /// As with `Mutex.withLock`, a value that is not sendable can be neither taken out of the box nor left in two
-    /// places.
+    /// The compiler refuses to return a value that is not sendable, or a part of it, and to put in one that is used
+    /// elsewhere. (`Mutex.withLock`, whose result is `sending`, lets `{ $0 }` return it.) To move it out, assign a new
+    /// one: `{ value in let old = value; value = []; return old }`. A result that is not sendable stays where the call
+    /// is: in the actor's code, if it is an actor's.
     public func withValue<Result, Failure: Error>(
-        _ body: (inout sending Value) throws(Failure) -> sending Result
-    ) throws(Failure) -> sending Result {
+        _ body: (inout sending Value) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
         guard isAccessible else {
             fatalError(
                 "a value that is bound to the run loop of thread \(loop.thread.rawValue) was used on another thread"

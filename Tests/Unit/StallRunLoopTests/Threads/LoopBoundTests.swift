@@ -39,6 +39,31 @@ import Testing
         }
     }
 
+    /// Returned as it is, `{ $0 }`, it would not compile.
+    @Test func `a value is moved out by one that takes its place, and a new one may be returned`() {
+        onFreshThread {
+            let (first, second) = (FreeingThread(), FreeingThread())
+            let box = LoopBound(Resident(first))
+            let moved = box.withValue { value in
+                let old = value
+                value = Resident(second)
+                return old
+            }
+            moved.count = 7
+            let new = box.withValue { value in
+                let new = Resident(FreeingThread())
+                new.count = value.count + 1
+                return new
+            }
+            #expect(moved.count == 7 && new.count == 1 && box.withValue { $0.count } == 0)
+            #expect(first.number == 0)
+            // Both could go to another thread.
+            func give(_ value: sending Resident) {}
+            give(moved)
+            give(new)
+        }
+    }
+
     @Test func `it is freed on the loop's thread when another one lets go of the box`() throws {
         let thread = try LoopThread()
         let owner = thread.loop.thread.rawValue
