@@ -33,11 +33,17 @@ struct DumpedHandler {
                     return String(cString: symbol)
                 }
                 defer { free(readable) }
-                let text = String(cString: readable)
-                let prefix = "partial apply for "
-                return text.hasPrefix(prefix) ? String(text.dropFirst(prefix.count)) : text
+                return Self.shortened(String(cString: readable))
             }
         }
+    }
+
+    /// A demangled name as the dump shows it. A closure of a `main.swift` is in no function.
+    static func shortened(_ demangled: String) -> String {
+        let prefix = "partial apply for "
+        let name =
+            demangled.hasPrefix(prefix) ? String(demangled.dropFirst(prefix.count)) : demangled
+        return name.hasSuffix(" in ") ? name + "top-level code" : name
     }
 }
 

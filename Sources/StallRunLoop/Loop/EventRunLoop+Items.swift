@@ -111,10 +111,27 @@ extension EventRunLoop {
     // MARK: Removing
 
     func removeLocked(_ observer: LoopObserver, from mode: LoopMode) {
+        guard mode != .common else { return removeFromCommon(observer) }
         guard let items = items(of: mode),
             let index = observer.places.firstIndex(where: { $0.mode == mode })
         else { return }
         items.removeObserver(observer.places.remove(at: index).slot)
+        if observer.places.isEmpty { observer.owner.disclaim() }
+    }
+
+    /// Takes an observer out of the common items, and so out of all common modes.
+    private func removeFromCommon(_ observer: LoopObserver) {
+        guard observer.places.contains(where: { $0.mode == .common }) else { return }
+        observer.places.removeAll { place in
+            if place.mode == .common {
+                commonObservers.remove(place.slot)
+            } else if let items = items(of: place.mode), items.isCommon {
+                items.removeObserver(place.slot)
+            } else {
+                return false
+            }
+            return true
+        }
         if observer.places.isEmpty { observer.owner.disclaim() }
     }
 

@@ -180,19 +180,7 @@ extension EventRunLoop {
         lock.lock()
         defer { lock.unlock() }
         guard observer.owner.loopNumber == number else { return }
-        guard mode == .common else { return removeLocked(observer, from: mode) }
-        guard observer.places.contains(where: { $0.mode == .common }) else { return }
-        observer.places.removeAll { place in
-            if place.mode == .common {
-                commonObservers.remove(place.slot)
-            } else if let items = items(of: place.mode), items.isCommon {
-                items.removeObserver(place.slot)
-            } else {
-                return false
-            }
-            return true
-        }
-        if observer.places.isEmpty { observer.owner.disclaim() }
+        removeLocked(observer, from: mode)
     }
 
     /// Removes a timer from a mode, or from the common items. It may be added again.

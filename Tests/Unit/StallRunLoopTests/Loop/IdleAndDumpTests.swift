@@ -2,8 +2,9 @@ import CLinux
 import Glibc
 import LoopConformance
 import StallModel
-import StallRunLoop
 import Testing
+
+@testable import StallRunLoop
 
 /// Goal: idle work comes one unit a sleep, and the dump tells what is in a loop.
 @Suite struct IdleAndDumpTests {
@@ -21,6 +22,21 @@ import Testing
             }
             loop.run()
             #expect(log == ["idle1", "block1", "idle2", "block2", "idle3", "block3"])
+        }
+    }
+
+    @Test func `idle work of all common modes leaves nothing in them`() {
+        onFreshThread {
+            let loop = EventRunLoop.current
+            loop.add(LoopSource { _ in }, toMode: .common)
+            nonisolated(unsafe) var log: [LoopMode?] = []
+            for mode in [LoopMode.tracking, .default] {
+                loop.performWhenIdle(inMode: .common) { log.append(loop.currentMode) }
+                #expect(loop.debugDescription.contains("\n  observer"))
+                loop.run(mode: mode, for: .milliseconds(1))
+                #expect(!loop.debugDescription.contains("\n  observer"))
+            }
+            #expect(log == [.tracking, .default])
         }
     }
 
@@ -282,6 +298,20 @@ import Testing
                 dump.contains("(closure #\(number) in IdleAndDumpTests.Clock.draw(_:_:)),"),
                 "\(number) in \(dump)")
         }
+    }
+
+    /// What the demangler makes of closures of a `main.swift` ends with the name of a function that is not there.
+    @Test(arguments: [
+        ("partial apply for closure #1 in View.start()", "closure #1 in View.start()"),
+        ("closure #1 in ", "closure #1 in top-level code"),
+        (
+            "partial apply for closure #2 in closure #1 in ",
+            "closure #2 in closure #1 in top-level code"
+        ),
+        ("tick(_:)", "tick(_:)"),
+    ])
+    func `a handler's name in the dump is whole`(demangled: String, name: String) {
+        #expect(DumpedHandler.shortened(demangled) == name)
     }
 
     @Test func `the dump asks for names without the lock, and keeps no handler`() {
