@@ -22,7 +22,8 @@ public struct FileEvents: OptionSet, Hashable, Sendable {
     /// The owner, the permissions, the times or the number of links of a file changed.
     public static let attributes = FileEvents(rawValue: 16)
     /// The watched file or directory itself was deleted, moved or unmounted. Always reported, once; nothing comes after
-    /// it.
+    /// it. A file that was deleted while it is open anywhere is gone when the last of these is closed; its deletion
+    /// comes as `attributes`, for it has one link less.
     public static let gone = FileEvents(rawValue: 32)
     /// The kernel has dropped events, because too many came at once: look at the whole directory. Always reported.
     public static let lost = FileEvents(rawValue: 64)
@@ -50,14 +51,18 @@ public final class FileSource: Sendable {
     /// - Parameters:
     ///   - path: A file or directory that exists.
     ///   - events: The events to call the handler for.
-    ///   - handler: Gets what happened, and the name of the file in a watched directory.
-    /// - Throws: ``LoopError/system(call:errno:)``: `ENOENT` or `EACCES` for the path, `EMFILE` without descriptors or
-    /// when the user has
-    ///   as many watches as the kernel allows (`ENOSPC`).
+    ///   - handler: Gets what happened, and the name of the file in a watched directory. In a name that is not UTF-8,
+    ///     what is wrong is replaced by U+FFFD, and no file is found by it: read the directory then.
+    /// - Throws: ``LoopError/system(call:errno:)``: `ENOENT` or `EACCES` for the path, `EINVAL` for one with a NUL in
+    ///   it, `EMFILE` without descriptors or when the user has as many watches as the kernel allows (`ENOSPC`).
     public init(
         path: String, events: FileEvents = .changes,
         handler: sending @escaping (_ events: FileEvents, _ name: String?) -> Void
     ) throws(LoopError) {
+        // C would watch what comes before it.
+        guard !path.utf8.contains(0) else {
+            throw .system(call: "inotify_add_watch", errno: EINVAL)
+        }
         var call: UnsafePointer<CChar> = Self.noCall
         let number = stall_watch_descriptor(path, events.rawValue, &call)
         guard number >= 0 else { throw .system(call: String(cString: call), errno: errno) }

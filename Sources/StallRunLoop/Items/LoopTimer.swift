@@ -93,9 +93,9 @@ public final class LoopTimer: @unchecked Sendable {
     /// Whether it is called more than once.
     public var repeats: Bool { intervalNanoseconds != 0 }
 
-    /// When it fires next. Set it to fire earlier or later; a repeating timer continues from there. Set while the
-    /// handler runs, a later instant is honoured and an earlier one ignored. Setting it on another thread wakes the
-    /// loop.
+    /// When it fires next. Set it to fire earlier or later; a repeating timer continues from there. An instant in the
+    /// past means now. Set while the handler runs, it counts once that has returned: a handler that always sets an
+    /// instant that has passed by then is called without pause. Setting it on another thread wakes the loop.
     public var nextFire: MonotonicInstant {
         get {
             var instant: UInt64 = 0

@@ -254,7 +254,7 @@ extension EventRunLoop {
         timer.isFiring = false
         guard timer.repeats else { return }
         guard timer.isValid else { return }
-        // A later instant that the handler has set is honoured, an earlier one is not.
+        // An instant that the handler has set is honoured: it was not before the time of the call.
         if timer.deadline <= fired {
             refreshClock()
             timer.deadline = fired

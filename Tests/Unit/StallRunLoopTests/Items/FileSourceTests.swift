@@ -45,5 +45,9 @@ import Testing
         #expect(throws: LoopError.system(call: "inotify_add_watch", errno: ENOENT)) {
             _ = try FileSource(path: "/not/there") { _, _ in }
         }
+        // Not what C reads of it, which is there.
+        #expect(throws: LoopError.system(call: "inotify_add_watch", errno: EINVAL)) {
+            _ = try FileSource(path: "/tmp\0/not/there") { _, _ in }
+        }
     }
 }
