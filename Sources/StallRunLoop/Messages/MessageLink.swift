@@ -10,7 +10,8 @@ internal import Glibc
 internal import Synchronization
 
 final class MessageLink: @unchecked Sendable {
-    enum Turn { case free, sender, loop }
+    /// `either`: more is to be written, by the loop or by the next thread that sends.
+    enum Turn { case free, sender, loop, either }
 
     /// Whether bytes to send were accepted.
     enum Acceptance { case taken, full, closed }
@@ -112,8 +113,10 @@ final class MessageLink: @unchecked Sendable {
             }
             if state.queue.isEmpty { state.queue = bytes } else { state.queue += bytes }
             state.waiting += bytes.count
-            guard state.turn == .free else { return (.taken, false) }
+            let wasSharing = state.turn == .either
+            guard state.turn == .free || wasSharing else { return (.taken, false) }
             state.turn = .sender
+            if wasSharing { setEvents(state) }
             return (.taken, true)
         }
         if hasTurn { write(upTo: max(Self.mostAtOnce, bytes.count)) }
@@ -256,7 +259,7 @@ final class MessageLink: @unchecked Sendable {
 
     private func takeTurnOfLoop() -> Bool {
         state.withLock { state in
-            guard state.turn == .loop else { return false }
+            guard state.turn == .loop || state.turn == .either else { return false }
             state.turn = .sender
             return true
         }
@@ -314,9 +317,11 @@ final class MessageLink: @unchecked Sendable {
                 offset += sent
                 state.waiting = max(0, state.waiting - sent)
                 let isAllWritten = offset == writing.count && state.queue.isEmpty
-                if isTurnOver && !isAllWritten && !state.isCancelled { return giveToLoop(&state) }
+                if isTurnOver && !isAllWritten && !state.isCancelled {
+                    return give(to: .either, &state)
+                }
             } else if error == EAGAIN {
-                return state.isCancelled || giveToLoop(&state)
+                return state.isCancelled || give(to: .loop, &state)
             } else if error != EINTR {
                 // The peer reads no more. The messages that it sent before can still be read.
                 state.isRefusing = true
@@ -328,8 +333,8 @@ final class MessageLink: @unchecked Sendable {
     }
 
     /// With the lock. Returns false: the calling thread is done.
-    private func giveToLoop(_ state: inout State) -> Bool {
-        state.turn = .loop
+    private func give(to turn: Turn, _ state: inout State) -> Bool {
+        state.turn = turn
         setEvents(state)
         return false
     }
@@ -337,7 +342,7 @@ final class MessageLink: @unchecked Sendable {
     /// Sets the events to wait for. With the lock, so that they change together with the work there is.
     private func setEvents(_ state: borrowing State) {
         var events: DescriptorEvents = state.isAtEnd || state.isDropping ? [] : .readable
-        if state.turn == .loop { events.insert(.writable) }
+        if state.turn == .loop || state.turn == .either { events.insert(.writable) }
         if source.events != events { source.events = events }
     }
 
