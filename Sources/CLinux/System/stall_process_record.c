@@ -27,8 +27,8 @@ typedef struct {
     uint32_t is_prepared;
     uint64_t run[2];
     stall_process_record *page;
-    // Pages of earlier monitors, the older one last, stay mapped: a loop may store into one late. The older one's place
-    // is the next page's.
+    // Pages of earlier monitors, the older one last, stay mapped: a loop may store into one late. The address of
+    // the older one is used for the next page.
     void *retired[2];
     pid_t retirer;  // the process that they are from: in a forked child, a parent's page is not reused
 } entry;

@@ -1,5 +1,5 @@
 // Detects forks: a child's copies of threads, descriptors and timers are its parent's. And defers them: a lock that
-// another thread holds at the fork is held in the child for ever.
+// another thread holds at the fork is held in the child forever.
 #pragma once
 #include <stdint.h>
 

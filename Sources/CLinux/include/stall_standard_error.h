@@ -1,5 +1,5 @@
-// Standard error for the agent's own lines. Nobody may read it, so nothing here waits if that can be avoided, and no
-// lock of stdio is taken: exit and fflush of the app would wait for it.
+// Standard error for the agent's own lines. Its reader may be stuck, so nothing here waits if that can be avoided, and
+// no lock of stdio is taken: exit and fflush of the app would wait for it.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>

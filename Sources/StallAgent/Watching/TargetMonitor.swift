@@ -318,18 +318,18 @@ extension StallIncident {
 
 /// The kinds of targets for which all steps of a stall have been run in this process.
 private enum WarmKinds {
-    /// There are fewer kinds than places.
-    private static let places = InlineArray<16, Atomic<UInt>> { _ in Atomic(0) }
+    /// There are fewer kinds than elements.
+    private static let known = InlineArray<16, Atomic<UInt>> { _ in Atomic(0) }
 
     static func contains(_ kind: ObjectIdentifier) -> Bool {
         let wanted = UInt(bitPattern: kind)
-        return places.indices.contains { places[$0].load(ordering: .relaxed) == wanted }
+        return known.indices.contains { known[$0].load(ordering: .relaxed) == wanted }
     }
 
     static func insert(_ kind: ObjectIdentifier) {
         let wanted = UInt(bitPattern: kind)
-        for index in places.indices {
-            let (isDone, other) = places[index].compareExchange(
+        for index in known.indices {
+            let (isDone, other) = known[index].compareExchange(
                 expected: 0, desired: wanted, ordering: .relaxed)
             if isDone || other == wanted { return }
         }
