@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "stall_descriptors.h"
+
 // POSIX's PIPE_BUF on Linux: a pipe takes so much as a whole or not at all.
 enum { LONGEST_PART = 4096 };
 
@@ -19,10 +21,10 @@ static uint32_t dropped_count;
 
 // A description of its own does not wait, whatever the flags of the one that is shared.
 static ssize_t write_to_own_description(const char *text, size_t length) {
-    const int file = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    const int file = stall_descriptor_own(open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
     if (file >= 0) {
         const ssize_t count = write(file, text, length);
-        close(file);
+        stall_descriptor_end(file);
         return count;
     }
     if (errno == ENXIO) return -1;  // a FIFO without a reader
