@@ -12,14 +12,16 @@
 
 static uint64_t kept_ns;
 
+void host_keep_loader_longer(uint64_t ns) { __atomic_store_n(&kept_ns, ns, __ATOMIC_SEQ_CST); }
+
+// The sanitizers interpose it themselves.
+#if !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)
 typedef int (*image_callback)(struct dl_phdr_info *, size_t, void *);
 typedef struct {
     image_callback callback;
     void *context;
     bool has_rested;
 } visit;
-
-void host_keep_loader_longer(uint64_t ns) { __atomic_store_n(&kept_ns, ns, __ATOMIC_SEQ_CST); }
 
 static int rest_and_visit(struct dl_phdr_info *image, size_t size, void *context) {
     visit *own = context;
@@ -42,6 +44,7 @@ int dl_iterate_phdr(image_callback callback, void *context) {
     visit own = {callback, context, false};
     return known(rest_and_visit, &own);
 }
+#endif
 
 static int count_image(struct dl_phdr_info *image, size_t size, void *context) {
     (void)image, (void)size;
