@@ -9,16 +9,17 @@ import Testing
     static let modules = [
         "CLinux", "CStackCapture", "CEpollDoor", "CStallAgent", "StallAgent", "StallAgentC",
         "StallAgentNIO", "StallCapture", "StallCause", "StallDetection", "StallDoor",
-        "StallMetrics", "StallModel", "StallRunLoop", "StallStore", "StallSymbols",
-        "StallTracing",
+        "StallMetrics", "StallModel", "StallRunLoop", "StallStore", "StallSymbols", "StallTracing",
     ]
-    private nonisolated(unsafe) static let calls = #/
+    private static var calls: Regex<Substring> {
+        #/
         (?:^|[^A-Za-z0-9_."`])
         (?:(?:open|openat|creat|eventfd|socket|socketpair|pipe2?|accept4?|dup|epoll_create1?|signalfd
         |timerfd_create|inotify_init1?|memfd_create|shm_open|mkos?temps?|opendir|fopen|popen|tmpfile
         |userfaultfd)\([^)]
         |SYS_(?:openat|pidfd_open|eventfd2?|memfd_create|dup|socket|pipe2?),)
         /#
+    }
     private static let guards = [
         "stall_above_standard(", "stall_descriptor_own(", "stall_descriptor_own_for(",
         // In a signal handler.
