@@ -62,7 +62,7 @@ package struct StallAggregate: Hashable, Sendable {
 
     package var count: Int { totals.count }
     package var total: Duration { totals.total }
-    /// The part of it that was the threads' own: what groups are ranked by.
+    /// The part of it that was the threads' own, by which groups are ranked.
     package var own: Duration { totals.own }
     package var max: Duration { totals.longest }
     /// The functions that define the group, the accounting one first; empty for groups by another fact.

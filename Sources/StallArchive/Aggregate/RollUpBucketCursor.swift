@@ -18,7 +18,7 @@ struct RollUpBucketCursor {
     private var dimension: Int?
 
     /// - Parameters:
-    ///   - table: By hosts, these take the place of signatures.
+    ///   - table: By hosts, these replace signatures.
     ///   - signatures: Buckets of others may be left out.
     init(
         _ connection: Connection, _ columns: String, _ span: RollUpBucketSpan,

@@ -187,7 +187,7 @@ extension RollUpTotals {
 }
 
 extension Statement {
-    /// The part of a roll-up's total that was not the threads' own. Totals of programs of before may have wrapped.
+    /// The part of a roll-up's total that was not the threads' own. Totals that older programs wrote may have wrapped.
     func delayed_ns(at column: CInt, ofTotal total_ns: Int64) throws(StoreError) -> Int64 {
         try delayed_ns(at: column, in: max(0, total_ns))
     }

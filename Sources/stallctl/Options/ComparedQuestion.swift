@@ -11,7 +11,7 @@ struct ComparedQuestion {
     var set: ComparedSet
     var question: RankingQuestion
 
-    /// The questions of both sides. What both read is opened once: two would read a snapshot each, and an ingest between
+    /// The questions of both sides. A store that both read is opened once: two would read a snapshot each, and an ingest between
     /// them would be on one side only.
     static func both(
         _ texts: [String], stores: [String], filters: FilterOptions, grouping: GroupingOptions,

@@ -190,8 +190,8 @@ private struct CallTreeBuilder {
     let selection: TreeSelection
     private var edges: [UInt64: Int32] = [:]
     private var functions: [Function: Int32] = [:]
-    /// Frames that were on a path before: comparing names is most of the work. They are held, so that no other frame takes
-    /// the place of one in memory.
+    /// Frames that were on a path before: comparing names is most of the work. They are held, so that no other frame gets
+    /// the address of one.
     private var known: [ObjectIdentifier: Known] = [:]
 
     /// The key of a row: the function and its module. The code of one module may be in several images, and is of the app

@@ -130,7 +130,7 @@ package struct Comparison: Sendable {
                 restRuns: second.restRuns), by: first.key)
     }
 
-    /// - Parameter key: What groups are grouped by.
+    /// - Parameter key: The fact by which groups are grouped.
     package init(
         _ first: ComparedSide, _ second: ComparedSide, by key: GroupKey = .signature
     ) {

@@ -295,7 +295,7 @@ extension ComparisonJudge.Judged {
 
 extension NewGroupBound {
     /// - Parameters:
-    ///   - seconds: What each unit lost.
+    ///   - seconds: The time that each unit lost.
     ///   - isSecond: Whether the group is on the second side.
     fileprivate init(_ seconds: [Double], _ placements: UnitPlacements, isSecond: Bool) {
         having = seconds.count { $0 > 0 }

@@ -17,11 +17,11 @@ struct InclusiveRanking {
     // For `addCells` alone.
     private var classOfStep: [Int32] = []
     private var cells: [Cell] = []
-    /// Where the cells of each set begin.
+    /// Where the buckets of each set begin.
     private var firstCell: [Int32] = [0]
-    /// The functions of cells.
+    /// The functions of buckets.
     private var steps = NumberLists()
-    /// The stacks of cells, by index into their set's.
+    /// The stacks of buckets, by index into their set's.
     private var members = NumberLists()
     /// In `members`: all stacks of a set.
     private let onAll: Int32

@@ -1,6 +1,6 @@
 // How likely it is that a group is new, or gone, by chance: some hosts of one side have it, none of the other's. There is
-// no time to divide by, and the hosts that have it say little of how often the others would: what counts is how many hosts
-// have it. Pure.
+// no time to divide by, and the hosts that have it say little of how often the others would. The evidence is the number of
+// hosts that have it. Pure.
 
 internal import Glibc
 

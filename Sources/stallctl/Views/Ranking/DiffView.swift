@@ -181,7 +181,7 @@ extension GroupChange {
 }
 
 extension Duration {
-    /// `1.6 s/h`. What is lost in next to no watched time has no more digits than others.
+    /// `1.6 s/h`. A rate over next to no watched time has no more digits than others.
     fileprivate func perHour(of watched: Duration) -> String {
         let days = self / .seconds(86_400) / (watched / .seconds(3600))
         return (days < 1000 ? (self / (watched / .seconds(3600))).compact : "over 1000d") + "/h"
@@ -195,7 +195,7 @@ extension Double {
     /// Two or three significant digits: `0.05`, `1.47`, `26.1`, `340`; `over 1000000` and `under 0.001` beyond.
     var short: String { short(after: "") }
 
-    /// - Parameter sign: What the number follows: `over ×1000000`.
+    /// - Parameter sign: The text that the number follows: `over ×1000000`.
     func short(after sign: String) -> String {
         if self > Self.largestShown { return "over \(sign)1000000" }
         if self > 0, self < 0.001 { return "under \(sign)0.001" }
