@@ -323,7 +323,11 @@ private enum WarmKinds {
 
     static func contains(_ kind: ObjectIdentifier) -> Bool {
         let wanted = UInt(bitPattern: kind)
-        return known.indices.contains { known[$0].load(ordering: .relaxed) == wanted }
+        // Not by `contains(where:)`, which allocates in a debug build.
+        for index in known.indices where known[index].load(ordering: .relaxed) == wanted {
+            return true
+        }
+        return false
     }
 
     static func insert(_ kind: ObjectIdentifier) {
