@@ -52,81 +52,70 @@ package struct AccessLogError: Error, CustomStringConvertible {
 package final class AccessLog: Sendable {
     /// Used on the thread only.
     private final class Output: @unchecked Sendable {
+        /// Nil for standard error.
+        let path: String?
         var file: CInt
         /// The last line was cut off by a full disk.
         var isWithinLine = false
-        init(_ file: CInt) { self.file = file }
+        let dropped = Atomic<Int64>(0)
+        init(_ path: String?, _ file: CInt) { (self.path, self.file) = (path, file) }
+
+        func write(_ line: String) {
+            if let path { reopenIfMoved(path) }
+            let bytes = Array(((isWithinLine ? "\n" : "") + line + "\n").utf8)
+            let count = Glibc.write(file, bytes, bytes.count)
+            if count != bytes.count { dropped.wrappingAdd(1, ordering: .relaxed) }
+            if count > 0 { isWithinLine = count != bytes.count }
+        }
+
+        func close() {
+            if path != nil, file >= 0 { Glibc.close(file) }
+            file = -1
+        }
+
+        private func reopenIfMoved(_ path: String) {
+            var (there, own) = (stat(), stat())
+            let isSame =
+                stat(path, &there) == 0 && fstat(file, &own) == 0
+                && there.st_dev == own.st_dev && there.st_ino == own.st_ino
+            guard !isSame else { return }
+            let new = Self.open(path)
+            guard new >= 0 else { return }
+            if file >= 0 { Glibc.close(file) }
+            (file, isWithinLine) = (new, false)
+        }
+
+        static func open(_ path: String) -> CInt {
+            // A pipe that is not read is refused, and one that is full takes nothing.
+            Glibc.open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0o640)
+        }
     }
 
-    /// Nil for standard error.
-    private let path: String?
     private let output: Output
-    private let thread = WorkThread("stall-access")
-    private let waiting = Atomic(0)
-    private let dropped = Atomic<Int64>(0)
-
-    /// The lines that may wait to be written.
-    private static let limit = 10_000
+    private let queue: LineQueue
 
     /// - Parameter path: `-` is standard error.
     package init(_ path: String) throws(AccessLogError) {
-        self.path = path == "-" ? nil : path
-        guard let given = self.path else {
-            output = Output(STDERR_FILENO)
-            return
+        var file = STDERR_FILENO
+        if path != "-" {
+            file = Output.open(path)
+            guard file >= 0 else {
+                throw AccessLogError(description: "\(path): \(String(cString: strerror(errno)))")
+            }
         }
-        let file = Self.open(given)
-        guard file >= 0 else {
-            throw AccessLogError(description: "\(given): \(String(cString: strerror(errno)))")
-        }
-        output = Output(file)
+        let output = Output(path == "-" ? nil : path, file)
+        self.output = output
+        queue = LineQueue("stall-access", limit: 10_000) { output.write($0) }
     }
 
     /// The lines that could not be written.
-    var droppedCount: Int64 { dropped.load(ordering: .relaxed) }
+    var droppedCount: Int64 { queue.droppedCount + output.dropped.load(ordering: .relaxed) }
 
-    func add(_ entry: AccessEntry) {
-        guard waiting.wrappingAdd(1, ordering: .relaxed).newValue <= Self.limit,
-            thread.add({ [self] in
-                waiting.wrappingSubtract(1, ordering: .relaxed)
-                write(entry.line)
-            })
-        else {
-            waiting.wrappingSubtract(1, ordering: .relaxed)
-            dropped.wrappingAdd(1, ordering: .relaxed)
-            return
-        }
-    }
+    func add(_ entry: AccessEntry) { queue.add(entry.line) }
 
-    /// Writes the lines that wait, and closes the file.
-    func stop() {
-        thread.stop()
-        if path != nil, output.file >= 0 { close(output.file) }
-        output.file = -1
-    }
-
-    private func write(_ line: String) {
-        if let path { reopenIfMoved(path) }
-        let bytes = Array(((output.isWithinLine ? "\n" : "") + line + "\n").utf8)
-        let count = Glibc.write(output.file, bytes, bytes.count)
-        if count != bytes.count { dropped.wrappingAdd(1, ordering: .relaxed) }
-        if count > 0 { output.isWithinLine = count != bytes.count }
-    }
-
-    private func reopenIfMoved(_ path: String) {
-        var (there, own) = (stat(), stat())
-        let isSame =
-            stat(path, &there) == 0 && fstat(output.file, &own) == 0
-            && there.st_dev == own.st_dev && there.st_ino == own.st_ino
-        guard !isSame else { return }
-        let file = Self.open(path)
-        guard file >= 0 else { return }
-        if output.file >= 0 { close(output.file) }
-        output.file = file
-        output.isWithinLine = false
-    }
-
-    private static func open(_ path: String) -> CInt {
-        Glibc.open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o640)
+    /// Writes the lines that wait, as far as they are written in time, and closes the file.
+    func stop(within seconds: Double = 2) {
+        guard queue.stop(within: seconds) else { return }
+        output.close()
     }
 }

@@ -115,7 +115,7 @@ extension Collector {
             rates.lastNotice = now
             return true
         }
-        if isDue { log("nothing can be stored: \(reason)") }
+        if isDue { log.add("nothing can be stored: \(reason)") }
     }
 
     private static var busy: CollectorRefusal {

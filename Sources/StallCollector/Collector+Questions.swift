@@ -35,7 +35,7 @@ extension Collector {
         case .success(.nothing(let reason)): throw .init(404, reason)
         case .failure(let error as ReadQuestionError): throw .init(400, error.description)
         case .failure(let error):
-            log("a question could not be answered: \(error)")
+            log.add("a question could not be answered: \(error)")
             throw .init(503, "the store cannot be read", retryAfter: 10)
         case nil: throw Self.stopping
         }

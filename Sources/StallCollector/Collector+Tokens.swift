@@ -50,7 +50,9 @@ extension Collector {
         }
         let (file, log) = (tokenFile, log)
         _ = await nextThread().answer {
-            if let problem = file.refresh() { log("the tokens are those of before: \(problem)") }
+            if let problem = file.refresh() {
+                log.add("the tokens are those of before: \(problem)")
+            }
         }
     }
 

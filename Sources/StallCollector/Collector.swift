@@ -40,7 +40,7 @@ package final class Collector<Storage: PushStorage>: Sendable {
     let seconds: @Sendable () -> Double
     let unixTime: @Sendable () -> Double
     let pause: @Sendable (Double) async -> Void
-    let log: @Sendable (String) -> Void
+    let log: LineQueue
 
     struct Rates {
         var tokens: RateLimiter
@@ -55,6 +55,7 @@ package final class Collector<Storage: PushStorage>: Sendable {
     ///   - seconds: A clock that does not jump.
     ///   - unixTime: The wall clock, in seconds since 1970.
     ///   - pause: Waits this number of seconds.
+    ///   - log: For the operator. Its owner stops it, after the collector.
     package init(
         storage: Storage, tokens: TokenFile, reader: (any CollectorReader)? = nil,
         accessLog: AccessLog? = nil,
@@ -64,7 +65,7 @@ package final class Collector<Storage: PushStorage>: Sendable {
         pause: @escaping @Sendable (Double) async -> Void = {
             try? await Task.sleep(for: .seconds($0))
         },
-        log: @escaping @Sendable (String) -> Void
+        log: LineQueue
     ) {
         self.limits = limits
         tokenFile = tokens
@@ -72,7 +73,7 @@ package final class Collector<Storage: PushStorage>: Sendable {
         self.accessLog = accessLog
         // A machine that went silent before this start is missed as well.
         do { counts.notePushes(try storage.lastPushes()) } catch {
-            log("when machines pushed last is not known: \(error)")
+            log.add("when machines pushed last is not known: \(error)")
         }
         writer = PushWriter(storage)
         readThreads = (0..<max(1, readingThreads)).map { WorkThread("stall-lines/\($0)") }
@@ -147,7 +148,8 @@ package final class Collector<Storage: PushStorage>: Sendable {
                 200, type: "text/plain; version=0.0.4; charset=utf-8",
                 counts.text(
                     tokenFailures: tokenFile.failures,
-                    droppedAccesses: accessLog?.droppedCount ?? 0, isReady: isReady,
+                    droppedAccesses: accessLog?.droppedCount ?? 0,
+                    droppedNotices: log.droppedCount, isReady: isReady,
                     namesHosts: namesHosts))
         case .position(let store):
             _ = try await token(of: request, .write)

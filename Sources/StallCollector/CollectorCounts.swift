@@ -54,7 +54,8 @@ final class CollectorCounts: Sendable {
     }
 
     func text(
-        tokenFailures: Int64, droppedAccesses: Int64, isReady: Bool, namesHosts: Bool
+        tokenFailures: Int64, droppedAccesses: Int64, droppedNotices: Int64, isReady: Bool,
+        namesHosts: Bool
     ) -> String {
         let values = values.withLock { $0 }
         var text = PrometheusText()
@@ -87,6 +88,10 @@ final class CollectorCounts: Sendable {
             "stall_collector_access_log_dropped_total", .counter,
             "Requests that are not in the access log.")
         text.sample("stall_collector_access_log_dropped_total", droppedAccesses)
+        text.family(
+            "stall_collector_log_dropped_total", .counter,
+            "Lines for the operator that could not be written.")
+        text.sample("stall_collector_log_dropped_total", droppedNotices)
         text.family(
             "stall_collector_ready", .gauge, "Whether a batch would be committed: 1, or 0.")
         text.sample("stall_collector_ready", isReady ? 1 : 0)

@@ -126,7 +126,7 @@ struct Serve: AsyncParsableCommand {
         }
         let collector = Collector(
             storage: storage, tokens: tokenFile, reader: reader(), accessLog: accessLog,
-            limits: limitOptions.limits, seconds: Self.seconds, log: { say($0) })
+            limits: limitOptions.limits, seconds: Self.seconds, log: Self.log)
         let monitor = watch()
         let app = Application(
             responder: CollectorResponder(collector: collector, limits: limitOptions.limits),
@@ -137,18 +137,21 @@ struct Serve: AsyncParsableCommand {
                     limitOptions.limits.connections, logger: Self.logger)),
             onServerRunning: { channel in
                 let port = channel.localAddress?.port ?? 0
-                say("listening on \(certificate == nil ? "http" : "https")://\(address):\(port)")
+                Self.log.add(
+                    "listening on \(certificate == nil ? "http" : "https")://\(address):\(port)")
             }, logger: Self.logger)
         do {
             try await app.runService()
         } catch {
-            say("\(error)")
+            Self.log.add("\(error)")
             collector.stop()
+            Self.log.stop()
             throw ExitCode.failure
         }
         collector.stop()
         monitor?.stop()
-        say("stopped")
+        Self.log.add("stopped")
+        Self.log.stop()
     }
 
     /// Answers readers; nil where there is no stallctl.
@@ -199,14 +202,36 @@ struct Serve: AsyncParsableCommand {
         }
     }
 
+    /// No one may be reading standard error: neither a request nor the end waits for it.
+    private static let log = LineQueue("stall-log") { say($0) }
+
     private static let logger: Logger = {
-        var logger = Logger(label: "stall-collector") { StreamLogHandler.standardError(label: $0) }
+        var logger = Logger(label: "stall-collector") { _ in QueuedLog(queue: log) }
         logger.logLevel = .warning
         return logger
     }()
 
     @Sendable private static func seconds() -> Double {
         Double(NIODeadline.now().uptimeNanoseconds) / 1e9
+    }
+}
+
+/// Takes what the server logs on its event loops, which do not wait for standard error.
+private struct QueuedLog: LogHandler {
+    let queue: LineQueue
+    var metadata: Logger.Metadata = [:]
+    var logLevel = Logger.Level.warning
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+        let all = metadata.merging(event.metadata ?? [:]) { _, new in new }
+        let error = event.error.map { " error=\($0)" } ?? ""
+        let text = all.sorted { $0.key < $1.key }.map { " \($0.key)=\($0.value)" }.joined()
+        queue.add("\(event.level): \(event.message)\(text)\(error)")
     }
 }
 

@@ -50,6 +50,21 @@ package final class WorkThread: Sendable {
         condition.unlock()
     }
 
+    /// Takes no more jobs, and waits at most this long until those that it has are done.
+    ///
+    /// - Returns: Whether they are. Otherwise the thread is left with them.
+    package func stop(within seconds: Double) -> Bool {
+        let end = Date(timeIntervalSinceNow: seconds)
+        condition.lock()
+        defer { condition.unlock() }
+        state.isStopping = true
+        condition.broadcast()
+        while !state.isDone {
+            guard condition.wait(until: end) else { return state.isDone }
+        }
+        return true
+    }
+
     private func run() {
         condition.lock()
         while true {

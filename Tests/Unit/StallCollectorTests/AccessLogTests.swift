@@ -59,6 +59,31 @@ import Testing
         #expect(try lines(url).map { $0["target"] as? String } == ["/nothing"])
     }
 
+    /// Goal: neither a request nor the end waits for whoever reads a pipe.
+    @Test func `a pipe in the log's place holds up nothing`() async throws {
+        let url = directory.appending(path: "access")
+        #expect(mkfifo(url.path, 0o600) == 0)
+        #expect(throws: AccessLogError.self) { try AccessLog(url.path) }
+        let reader = open(url.path, O_RDONLY | O_NONBLOCK)
+        defer { close(reader) }
+        let fixture = try CollectorFixture(accessLog: try AccessLog(url.path))
+        // It is not read, and a pipe has room for 64 KB.
+        for _ in 0..<100 {
+            _ = await fixture.get("/" + String(repeating: "x", count: 1500))
+        }
+        fixture.collector.stop()
+        #expect(fixture.collector.accessLog.map { $0.droppedCount > 0 } == true)
+    }
+
+    @Test func `a pipe that replaces the log holds up nothing`() async throws {
+        let url = directory.appending(path: "access")
+        let fixture = try CollectorFixture(accessLog: try AccessLog(url.path))
+        try FileManager.default.removeItem(at: url)
+        #expect(mkfifo(url.path, 0o600) == 0)
+        #expect(await fixture.get("/healthz").status == 200)
+        fixture.collector.stop()
+    }
+
     @Test func `lines that a full disk takes no more are counted`() async throws {
         let fixture = try CollectorFixture(accessLog: try AccessLog("/dev/full"))
         #expect(await fixture.get("/healthz").status == 200)

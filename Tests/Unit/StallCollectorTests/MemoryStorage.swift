@@ -99,7 +99,8 @@ final class CollectorFixture {
 
     init(
         limits: CollectorLimits = CollectorLimits(), reader: (any CollectorReader)? = nil,
-        lastPushes: [PushSender: Double] = [:], accessLog: AccessLog? = nil
+        lastPushes: [PushSender: Double] = [:], accessLog: AccessLog? = nil,
+        log: @escaping @Sendable (String) -> Void = { _ in }
     ) throws {
         storage.held.withLock { $0.lastPushes = lastPushes }
         folder = FileManager.default.temporaryDirectory.appending(
@@ -121,7 +122,7 @@ final class CollectorFixture {
             pause: { time in
                 await Task.yield()
                 clock.now.withLock { $0 += clock.isStanding.withLock { $0 } ? 0 : time }
-            }, log: { _ in })
+            }, log: LineQueue("stall-log", limit: 10, write: log))
     }
 
     deinit { try? FileManager.default.removeItem(at: folder) }

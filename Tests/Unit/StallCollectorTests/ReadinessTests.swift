@@ -50,6 +50,29 @@ import Testing
         while await fixture.get("/readyz").status != 200 { pass(1) }
     }
 
+    /// Goal: a pipe that is not read holds up no request and no end, however often there is something to say.
+    @Test func `one whose log is stuck answers, and counts what it could not say`() async throws {
+        let log = StuckLog()
+        defer { log.isStuck.withLock { $0 = false } }
+        let fixture = try CollectorFixture(log: { log.write($0) })
+        fixture.storage.held.withLock { $0.isFull = true }
+        for _ in 0..<20 {
+            #expect(await fixture.get("/readyz").status == 503)
+            #expect(await fixture.get("/healthz").status == 200)
+            fixture.clock.now.withLock { $0 += 61 }
+        }
+        // One is being written, nine wait.
+        #expect(
+            await fixture.get("/metrics").text.contains("\nstall_collector_log_dropped_total 10\n"))
+        fixture.collector.stop()
+        #expect(!fixture.collector.log.stop(within: 0))
+    }
+
+    private final class StuckLog: Sendable {
+        let isStuck = Mutex(true)
+        func write(_ line: String) { while isStuck.withLock({ $0 }) { sched_yield() } }
+    }
+
     /// Goal: /metrics needs no token, but names no machine without one.
     @Test func `the last push of each app and machine is told to who may read of all apps`()
         async throws
