@@ -133,7 +133,7 @@ let unitTests: [Target] = [
         ["StallModel", "StallQuery", "StallStore", "StallArchive", "StallAnalysis"]
             + ["StallFormats", "StallPush", arguments, "AgentFixture", "site-truth", "diff-truth"],
         except: ["Snapshots"]),
-    tests("StallCollector", ["StallModel", "StallQuery", "StallFormats"]),
+    tests("StallCollector", ["StallModel", "StallQuery", "StallFormats", "StallStore"]),
     tests("Demo", ["stallctl"]),
     tests(
         "StallRunLoop", named: "RunLoopProgramTests", programs.map { .init(stringLiteral: $0) }),

@@ -36,6 +36,7 @@ extension Collector {
         counts.count { $0.waiting += 1 }
         let start = seconds()
         let outcome = await writer.take(range, rows, token)
+        note(outcome)
         let spent = seconds() - start
         counts.count {
             $0.waiting -= 1

@@ -15,6 +15,7 @@ package import StallStore
 /// Copies the new reports of other stores into one central store.
 package final class Ingest {
     let file: StoreFile
+    private var place: StorePlace
     let stop = StopFlag()
     var verifies = false
     var isCancelled: () -> Bool = { false }
@@ -48,6 +49,7 @@ package final class Ingest {
         let file = try StoreFile.openForWriting(
             path: path, role: .central, followsLinks: true, wait: .seconds(60))
         self.file = file
+        place = StorePlace(of: file)
         self.partLimit = partLimit
         self.clock = clock
         let connection = file.connection
@@ -151,6 +153,17 @@ package final class Ingest {
     }
 
     deinit { try? close() }
+
+    /// From now on, the time to wait for other processes' transactions.
+    package func wait(_ time: Duration) { file.connection.wait(time) }
+
+    /// Counts there while statements run.
+    package func note(_ progress: StatementProgress) { file.connection.progress = progress }
+
+    /// What is committed is to be found under the central store's path.
+    ///
+    /// - Throws: `moved` or `damaged` where it would not be.
+    package func expectInPlace() throws(StoreError) { try place.expectUnchanged(file) }
 
     /// Closes the central store; when no other process uses it, one portable file remains.
     package func close() throws(StoreError) {

@@ -5,12 +5,15 @@ internal import StallAnalysis
 internal import StallArchive
 import StallClickHouse
 package import StallModel
-internal import StallStore
+package import StallStore
 
 /// A central store in ClickHouse.
 package final class ClusterStorage: PushStorage {
     package typealias Rows = SQLiteStorage.Rows
 
+    package let progress = StatementProgress()
+    /// It asks for a position.
+    package var probeWrites: Bool { false }
     private let staged: StagedIngest
     private let positions: SourcePositions
     private let grouper = DefaultGrouper(rules: .builtIn)
@@ -85,7 +88,8 @@ package final class ClusterStorage: PushStorage {
     ) throws -> [PushOutcome] {
         try staged.run(of: Array(Set(batches.map(\.range.store))), renews: false, grouper: grouper)
         { path in
-            let storage = try SQLiteStorage(path, rules: .builtIn, holdsOnlyNews: true)
+            let storage = try SQLiteStorage(
+                path, rules: .builtIn, holdsOnlyNews: true, progress: progress)
             defer { storage.close() }
             return storage.take(batches)
         }.answer

@@ -2,6 +2,7 @@
 
 package import StallModel
 package import StallQuery
+package import StallStore
 
 /// The lines that a push has, and their store.
 package struct PushRange: Sendable, Hashable {
@@ -78,6 +79,12 @@ package protocol PushStorage: AnyObject, SendableMetatype {
 
     /// Throws the error that a batch would run into now: a full disk, a locked store, a cluster that does not answer.
     func probe() throws
+
+    /// Whether ``probe()`` writes as well, so that what it says is as good as the outcome of a batch.
+    var probeWrites: Bool { get }
+
+    /// Grows while something is written, and stands still while a lock, a disk or another machine is waited for.
+    var progress: StatementProgress { get }
 
     func close()
 }

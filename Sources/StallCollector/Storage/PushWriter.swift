@@ -1,6 +1,7 @@
 // The one thread that writes. Batches that arrive while it commits wait, and are handed over together.
 
 internal import StallModel
+internal import StallStore
 internal import Synchronization
 
 /// Writes batches on a thread of its own.
@@ -16,11 +17,23 @@ final class PushWriter<Storage: PushStorage>: Sendable {
     private struct Owned: @unchecked Sendable { var storage: Storage }
 
     private let storage: Owned
+    private let statements: StatementProgress
+    private let batchCount = Atomic(0)
+    let probeWrites: Bool
     private let thread = WorkThread("stall-writer")
     private let waiting = Mutex<[Waiting]>([])
     private let batchesPerCommit = 16
 
-    init(_ storage: Storage) { self.storage = Owned(storage: storage) }
+    init(_ storage: Storage) {
+        (statements, probeWrites) = (storage.progress, storage.probeWrites)
+        self.storage = Owned(storage: storage)
+    }
+
+    /// The batches that are not being written yet.
+    var waitingCount: Int { waiting.withLock { $0.count } }
+
+    /// Changes as long as the writer gets on with its work.
+    var progress: Int { statements.count &+ batchCount.load(ordering: .relaxed) }
 
     /// Returns when the batch is committed or refused.
     func take(
@@ -65,14 +78,22 @@ final class PushWriter<Storage: PushStorage>: Sendable {
         }
         guard !batches.isEmpty else { return }
         let outcomes = storage.storage.take(batches.map { ($0.range, $0.rows, $0.token) })
+        batchCount.wrappingAdd(1, ordering: .relaxed)
         for (batch, outcome) in zip(batches, outcomes) { batch.done.resume(returning: outcome) }
+        // Each would wait for the lock in turn; those behind for minutes.
+        guard outcomes.allSatisfy(\.isUnavailable) else { return }
+        do { try storage.storage.probe() } catch { refuseWaiting("\(error)") }
     }
 
-    private func refuseWaiting() {
+    private func refuseWaiting(_ reason: String = "the collector stops") {
         let rest = waiting.withLock { waiting in
             defer { waiting = [] }
             return waiting
         }
-        for batch in rest { batch.done.resume(returning: .unavailable("the collector stops")) }
+        for batch in rest { batch.done.resume(returning: .unavailable(reason)) }
     }
+}
+
+extension PushOutcome {
+    fileprivate var isUnavailable: Bool { if case .unavailable = self { true } else { false } }
 }

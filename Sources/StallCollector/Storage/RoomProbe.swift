@@ -6,10 +6,13 @@ internal import Glibc
 struct RoomProbe: Error, CustomStringConvertible {
     var description: String
 
-    /// Writes some bytes beside a file; they are gone at once.
+    /// Writes some bytes beside a file, where links lead; they are gone at once.
     ///
     /// - Throws: The failure of the write.
-    static func write(beside path: String) throws(RoomProbe) {
+    static func write(beside given: String) throws(RoomProbe) {
+        guard let real = realpath(given, nil) else { throw RoomProbe("realpath") }
+        let path = String(cString: real)
+        free(real)
         let slash = path.lastIndex(of: "/")
         let directory = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
         // A file without a name; some file systems have none.

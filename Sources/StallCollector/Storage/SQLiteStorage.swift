@@ -6,7 +6,7 @@ internal import StallArchive
 internal import StallFormats
 package import StallModel
 import StallQuery
-internal import StallStore
+package import StallStore
 
 /// A central store in SQLite.
 package final class SQLiteStorage: PushStorage {
@@ -20,6 +20,8 @@ package final class SQLiteStorage: PushStorage {
     }
 
     private let ingest: Ingest
+    package let progress: StatementProgress
+    package var probeWrites: Bool { true }
     private let path: String
     /// The apps that stores have reports of, as far as they were looked up.
     private var apps: [UniqueID: Set<String>] = [:]
@@ -32,11 +34,17 @@ package final class SQLiteStorage: PushStorage {
     }
 
     /// - Parameter holdsOnlyNews: The store begins with positions, and its reports are then copied elsewhere.
-    init(_ path: String, rules: GroupingRules, holdsOnlyNews: Bool = false) throws {
-        self.path = path
+    init(
+        _ path: String, rules: GroupingRules, holdsOnlyNews: Bool = false,
+        progress: StatementProgress = StatementProgress()
+    ) throws {
+        (self.path, self.progress) = (path, progress)
         Ingest.prepareProcess()
         ingest = try Ingest(
             into: path, grouper: DefaultGrouper(rules: rules), holdsOnlyNews: holdsOnlyNews)
+        ingest.note(progress)
+        // Senders wait for an answer, and come back.
+        ingest.wait(.milliseconds(2500))
     }
 
     package static func read(
@@ -80,6 +88,7 @@ package final class SQLiteStorage: PushStorage {
     }
 
     package func position(of store: UniqueID) throws -> PushPosition {
+        try ingest.expectInPlace()
         let position = try ingest.position(of: store)
         return PushPosition(
             through: position.through, last: position.last.map { ($0.seq, $0.id) })
@@ -93,10 +102,22 @@ package final class SQLiteStorage: PushStorage {
             // The apps of a store can change with each batch of it.
             var stores: Set<UniqueID> = []
             let together = rest.prefix { stores.insert($0.range.store).inserted }
-            outcomes += commit(together)
+            outcomes += commitInPlace(together)
             rest = rest.dropFirst(together.count)
         }
         return outcomes
+    }
+
+    /// Takes batches, and acknowledges only what is in the file that the path names.
+    private func commitInPlace(
+        _ batches: ArraySlice<(range: PushRange, rows: Rows, token: CollectorToken)>
+    ) -> [PushOutcome] {
+        do throws(StoreError) {
+            try ingest.expectInPlace()
+            let outcomes = commit(batches)
+            try ingest.expectInPlace()
+            return outcomes
+        } catch { return batches.map { _ in .unavailable("\(error)") } }
     }
 
     /// Takes batches of different stores in one transaction.
@@ -164,6 +185,7 @@ package final class SQLiteStorage: PushStorage {
     }
 
     package func probe() throws {
+        try ingest.expectInPlace()
         try ingest.probe()
         try RoomProbe.write(beside: path)
     }

@@ -14,6 +14,10 @@ package final class Connection {
     /// The path that was given, for errors; it need not be the file that is open.
     package let path: String
     package private(set) var handle: OpaquePointer?
+    /// Counts while statements run.
+    package var progress: StatementProgress? {
+        didSet { progress?.follow(handle) }
+    }
 
     package enum Access {
         /// The file must exist.
@@ -84,6 +88,11 @@ package final class Connection {
 
     /// Abandons the database without closing it: its descriptors are not its own any more.
     func abandon() { handle = nil }
+
+    /// From now on, the time to wait for other processes' transactions.
+    package func wait(_ time: Duration) {
+        sqlite3_busy_timeout(handle, CInt(min(max(0, time / .milliseconds(1)), Double(CInt.max))))
+    }
 
     package func prepare(_ sql: String) throws(StoreError) -> Statement {
         try Statement(sql, on: self)

@@ -63,6 +63,23 @@ func digest(_ bytes: [UInt8]) -> [UInt8] { SHA256.digest(bytes) }
         #expect(await fixture.push(lines).status == 200)
     }
 
+    /// Goal: with a locked store each of them would wait for the lock in turn.
+    @Test func `batches that wait behind one that cannot be stored are refused with it`() async {
+        fixture.storage.held.withLock { $0.isStuck = true }
+        let (collector, fixture, lines) = (fixture.collector, fixture, lines)
+        let probe = Task { await collector.writer.probe() }
+        async let answers = withTaskGroup(of: Int.self) { group in
+            for _ in 0..<40 { group.addTask { await fixture.push(lines).status } }
+            return await group.reduce(into: [Int]()) { $0.append($1) }
+        }
+        // The last is counted just before it is handed to the writer.
+        while collector.writer.waitingCount < 40 { await Task.yield() }
+        fixture.storage.held.withLock { ($0.isStuck, $0.isFull) = (false, true) }
+        #expect(await answers == Array(repeating: 503, count: 40))
+        _ = await probe.value
+        #expect(fixture.storage.held.withLock { $0.groups } == [16])
+    }
+
     @Test(
         arguments: [
             ("content-type", "text/plain", 415), ("content-type", nil, 415),

@@ -5,6 +5,7 @@ import TestSupport
 @testable import StallCollector
 @testable import StallModel
 @testable import StallQuery
+@testable import StallStore
 
 /// A store in memory. A line is an app and a number, as in `photos 3`.
 final class MemoryStorage: PushStorage, Sendable {
@@ -15,6 +16,8 @@ final class MemoryStorage: PushStorage, Sendable {
         var isFull = false
         /// The writer hangs in its next probe until this is false.
         var isStuck = false
+        /// Its probes only read: they notice nothing.
+        var probeWrites = true
         var isClosed = false
         /// What is known of the time before the start.
         var lastPushes: [PushSender: Double] = [:]
@@ -73,16 +76,19 @@ final class MemoryStorage: PushStorage, Sendable {
 
     struct Full: Error {}
 
+    let progress = StatementProgress()
+    var probeWrites: Bool { held.withLock { $0.probeWrites } }
+
     func probe() throws {
         while held.withLock({ $0.isStuck }) { sched_yield() }
-        if held.withLock({ $0.isFull }) { throw Full() }
+        if held.withLock({ $0.isFull && $0.probeWrites }) { throw Full() }
     }
 
     func close() { held.withLock { $0.isClosed = true } }
 }
 
 /// A collector on a store in memory, with tokens for two apps.
-final class CollectorFixture {
+final class CollectorFixture: Sendable {
     let storage = MemoryStorage()
     let folder: URL
     let tokenPath: String
@@ -95,14 +101,17 @@ final class CollectorFixture {
         let now = Mutex(100.0)
         /// Pauses take no time.
         let isStanding = Mutex(false)
+        /// What happens meanwhile.
+        let onPause = Mutex<@Sendable () -> Void>({})
     }
 
     init(
         limits: CollectorLimits = CollectorLimits(), reader: (any CollectorReader)? = nil,
         lastPushes: [PushSender: Double] = [:], accessLog: AccessLog? = nil,
+        probeWrites: Bool = true,
         log: @escaping @Sendable (String) -> Void = { _ in }
     ) throws {
-        storage.held.withLock { $0.lastPushes = lastPushes }
+        storage.held.withLock { ($0.lastPushes, $0.probeWrites) = (lastPushes, probeWrites) }
         folder = FileManager.default.temporaryDirectory.appending(
             path: "collector-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -121,6 +130,7 @@ final class CollectorFixture {
             seconds: { clock.now.withLock { $0 } }, unixTime: { 1_800_000_000 },
             pause: { time in
                 await Task.yield()
+                clock.onPause.withLock { $0() }
                 clock.now.withLock { $0 += clock.isStanding.withLock { $0 } ? 0 : time }
             }, log: LineQueue("stall-log", limit: 10, write: log))
     }

@@ -4,6 +4,7 @@ import Synchronization
 import Testing
 
 @testable import StallCollector
+@testable import StallStore
 
 /// Goal: a collector says within five seconds that it stores nothing, and stays alive.
 /// Method: the collector without sockets, on a store in memory that is full or hangs; the test owns the clock.
@@ -66,6 +67,59 @@ import Testing
             await fixture.get("/metrics").text.contains("\nstall_collector_log_dropped_total 10\n"))
         fixture.collector.stop()
         #expect(!fixture.collector.log.stop(within: 0))
+    }
+
+    /// Goal: 503 to every push and 200 to every prober is no answer.
+    @Test func `the last batch's outcome counts at once`() async {
+        fixture.clock.isStanding.withLock { $0 = true }
+        #expect(await fixture.get("/readyz").status == 200)
+        fixture.storage.held.withLock { $0.isFull = true }
+        #expect(await fixture.push(Array("photos 1\n".utf8)).status == 503)
+        #expect(await fixture.get("/readyz").status == 503)
+        fixture.storage.held.withLock { $0.isFull = false }
+        #expect(await fixture.push(Array("photos 1\n".utf8)).status == 200)
+        #expect(await fixture.get("/readyz").status == 200)
+    }
+
+    @Test func `a query that only reads does not outweigh a batch that failed`() async throws {
+        let fixture = try CollectorFixture(probeWrites: false)
+        func pass(_ seconds: Double) { fixture.clock.now.withLock { $0 += seconds } }
+        fixture.clock.isStanding.withLock { $0 = true }
+        #expect(await fixture.get("/readyz").status == 200)
+        fixture.storage.held.withLock { $0.isFull = true }
+        #expect(await fixture.push(Array("photos 1\n".utf8)).status == 503)
+        for _ in 0..<5 {
+            pass(10)
+            #expect(await fixture.get("/readyz").status == 503)
+        }
+        // A repeated batch proves nothing, and one that is stored does.
+        fixture.storage.held.withLock { $0.isFull = false }
+        #expect(await fixture.push(Array("photos 1\n".utf8)).status == 200)
+        #expect(await fixture.get("/readyz").status == 200)
+        // Where no one pushes any more, the memory of it ends.
+        fixture.storage.held.withLock { $0.isFull = true }
+        #expect(await fixture.push(Array("photos 2\n".utf8)).status == 503)
+        pass(61)
+        #expect(await fixture.get("/readyz").status == 200)
+    }
+
+    @Test func `a writer that gets on with its work is not stuck, however long it takes`() async {
+        fixture.clock.isStanding.withLock { $0 = true }
+        #expect(await fixture.get("/readyz").status == 200)
+        pass(2)
+        fixture.clock.isStanding.withLock { $0 = false }
+        fixture.storage.held.withLock { $0.isStuck = true }
+        let storage = fixture.storage
+        fixture.clock.onPause.withLock { $0 = { storage.progress.add() } }
+        for _ in 0..<5 {
+            #expect(await fixture.get("/readyz").status == 200)
+            pass(2)
+        }
+        fixture.clock.onPause.withLock { $0 = {} }
+        let start = now
+        #expect(await fixture.get("/readyz").status == 503)
+        #expect(now - start < 5)
+        fixture.storage.held.withLock { $0.isStuck = false }
     }
 
     private final class StuckLog: Sendable {
