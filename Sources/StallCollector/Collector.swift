@@ -72,7 +72,9 @@ package final class Collector<Storage: PushStorage>: Sendable {
         self.reader = reader
         self.accessLog = accessLog
         // A machine that went silent before this start is missed as well.
-        do { counts.notePushes(try storage.lastPushes()) } catch {
+        // It is told by the machine's own clock, which may be ahead: no push was later than now.
+        let now = unixTime()
+        do { counts.notePushes(try storage.lastPushes().mapValues { min($0, now) }) } catch {
             log.add("when machines pushed last is not known: \(error)")
         }
         writer = PushWriter(storage)

@@ -45,7 +45,8 @@ final class CollectorCounts: Sendable {
 
     func notePushes(_ times: [PushSender: Double]) {
         values.withLock { values in
-            values.lastPushes.merge(times, uniquingKeysWith: max)
+            // By the collector's own clock, also where that was set back.
+            values.lastPushes.merge(times) { _, new in new }
             guard values.lastPushes.count > Self.senderLimit else { return }
             let times = values.lastPushes.values.sorted()
             let first = times[times.count - Self.senderLimit * 9 / 10]
@@ -105,14 +106,9 @@ final class CollectorCounts: Sendable {
         for (sender, time) in senders {
             let name = PrometheusText.series(
                 "stall_collector_last_push_timestamp_seconds",
-                ["host": Self.label(sender.host), "app": Self.label(sender.app)])
+                ["host": sender.host, "app": sender.app])
             text.sample(name, Int64(time))
         }
         return text.lines.joined(separator: "\n") + "\n"
-    }
-
-    /// Without characters that would end a line.
-    private static func label(_ text: String) -> String {
-        String(String.UnicodeScalarView(text.unicodeScalars.filter { $0.value >= 0x20 }))
     }
 }

@@ -23,12 +23,18 @@ package struct PrometheusText {
     }
 
     /// `name{label="value"}`, which names one series of a family.
-    ///
-    /// - Parameter labels: Their values have no line ends.
     package static func series(_ name: String, _ labels: KeyValuePairs<String, String>) -> String {
         let pairs = labels.map { label, value in
-            let escaped = value.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
-            return "\(label)=\"\(escaped)\""
+            // By scalars: a line end may be part of a larger character.
+            var escaped = String.UnicodeScalarView()
+            for scalar in value.unicodeScalars {
+                switch scalar {
+                case "\\", "\"": escaped += ["\\", scalar]
+                case "\n": escaped += ["\\", "n"]
+                default: escaped.append(scalar)
+                }
+            }
+            return "\(label)=\"\(String(escaped))\""
         }
         return "\(name){\(pairs.joined(separator: ","))}"
     }

@@ -102,12 +102,16 @@ package enum TokenFileError: Error, Equatable, CustomStringConvertible {
     case badLine(Int)
     case unreadable(String, errno: CInt)
     case tooLong
+    case notAFile
+    case empty
 
     package var description: String {
         switch self {
         case .badLine(let number):
             "line \(number) of the token file is not 'sha256:HASH write|read APP...'"
         case .unreadable(let call, let errno): "\(call) failed with errno \(errno)"
+        case .notAFile: "the token file is not a regular file"
+        case .empty: "the token file is empty: 'stall-collector token add' adds a token"
         case .tooLong: "the token file is larger than 4 MB"
         }
     }

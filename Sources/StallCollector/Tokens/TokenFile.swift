@@ -79,7 +79,7 @@ package final class TokenFile: Sendable {
         var facts = stat()
         let exists = stat(path, &facts) == 0
         if !exists, errno != ENOENT { throw .unreadable("stat", errno: errno) }
-        var tokens = exists ? try read(path) : CollectorTokens()
+        var tokens = exists && facts.st_size > 0 ? try read(path) : CollectorTokens()
         body(&tokens)
         let temporary = path + "-new"
         unlink(temporary)
@@ -106,6 +106,9 @@ package final class TokenFile: Sendable {
         defer { close(file) }
         var bytes: [UInt8] = []
         var part = [UInt8](repeating: 0, count: 1 << 16)
+        var facts = stat()
+        guard fstat(file, &facts) == 0 else { throw .unreadable("fstat", errno: errno) }
+        guard facts.st_mode & S_IFMT == S_IFREG else { throw .notAFile }
         while true {
             let count = Glibc.read(file, &part, part.count)
             if count == 0 { break }
@@ -114,6 +117,8 @@ package final class TokenFile: Sendable {
             bytes += part[..<count]
             guard bytes.count <= 4 << 20 else { throw .tooLong }
         }
+        // Without tokens it has a line that says what it is. Without that it is being written, or was lost.
+        guard !bytes.isEmpty else { throw .empty }
         guard let text = String(validating: bytes, as: UTF8.self) else { throw .badLine(1) }
         return try CollectorTokens(text)
     }

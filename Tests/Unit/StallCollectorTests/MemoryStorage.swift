@@ -99,6 +99,7 @@ final class CollectorFixture: Sendable {
 
     final class TestClock: Sendable {
         let now = Mutex(100.0)
+        let unixTime = Mutex(1_800_000_000.0)
         /// Pauses take no time.
         let isStanding = Mutex(false)
         /// What happens meanwhile.
@@ -127,7 +128,7 @@ final class CollectorFixture: Sendable {
         collector = Collector(
             storage: storage, tokens: try TokenFile(tokenPath), reader: reader,
             accessLog: accessLog, limits: limits,
-            seconds: { clock.now.withLock { $0 } }, unixTime: { 1_800_000_000 },
+            seconds: { clock.now.withLock { $0 } }, unixTime: { clock.unixTime.withLock { $0 } },
             pause: { time in
                 await Task.yield()
                 clock.onPause.withLock { $0() }

@@ -165,6 +165,43 @@ import Testing
             ])
     }
 
+    /// Goal: a machine whose clock is ahead is missed like any other.
+    @Test func `no push was later than now, whatever a machine's clock says`() async throws {
+        let ahead = try CollectorFixture(lastPushes: [
+            PushSender(host: "web-2", app: "photos"): 3_795_655_045,
+            PushSender(host: "host of photos", app: "photos"): 1_800_086_400,
+        ])
+        let made = CollectorToken.make(.read, apps: ["*"])
+        try TokenFile.change(ahead.tokenPath) { $0.tokens.append(made.token) }
+        ahead.clock.unixTime.withLock { $0 = 1_800_000_060 }
+        _ = await ahead.push(Array("photos 1\n".utf8))
+        // The collector's own clock was set back.
+        ahead.clock.unixTime.withLock { $0 = 1_800_000_030 }
+        _ = await ahead.push(Array("photos 2\n".utf8))
+        let name = "stall_collector_last_push_timestamp_seconds"
+        let lines = await ahead.get("/metrics", token: made.text).text.split(separator: "\n")
+        #expect(
+            lines.filter { $0.hasPrefix("\(name){") } == [
+                "\(name){host=\"host of photos\",app=\"photos\"} 1800000030",
+                "\(name){host=\"web-2\",app=\"photos\"} 1800000000",
+            ])
+    }
+
+    /// Goal: two machines are never one series, which Prometheus would refuse with all the others.
+    @Test func `any name of a machine is one series of its own`() async throws {
+        let names = ["ab", "a\nb", "a\r\nb", "a\\nb", "a\"b"]
+        let fixture = try CollectorFixture(
+            lastPushes: Dictionary(
+                uniqueKeysWithValues: names.map { (PushSender(host: $0, app: "photos"), 1e9) }))
+        let made = CollectorToken.make(.read, apps: ["*"])
+        try TokenFile.change(fixture.tokenPath) { $0.tokens.append(made.token) }
+        let text = await fixture.get("/metrics", token: made.text).text
+        let series = text.utf8.split(separator: 10).map { String(decoding: $0, as: UTF8.self) }
+            .filter { $0.hasPrefix("stall_collector_last_push_timestamp_seconds{") }
+        #expect(series.count == names.count && Set(series).count == names.count)
+        #expect(series.allSatisfy { $0.hasSuffix(",app=\"photos\"} 1000000000") })
+    }
+
     @Test func `a directory that is not there has no room`() throws {
         #expect(throws: RoomProbe.self) { try RoomProbe.write(beside: "/nowhere/at/all.sqlite") }
         try RoomProbe.write(beside: fixture.tokenPath)

@@ -64,6 +64,35 @@ import Testing
                 "stall_collector_token_file_errors_total 1\n"))
     }
 
+    /// Goal: what is no token file locks no one out, and is counted. One whose last token was removed is a token file.
+    @Test func `a token file that becomes empty or a pipe leaves the tokens of before`()
+        async throws
+    {
+        let (path, files) = (fixture.tokenPath, FileManager.default)
+        func count(_ count: Int) async -> Bool {
+            fixture.clock.now.withLock { $0 += 1.5 }
+            let status = await fixture.push(lines).status
+            let text = await fixture.get("/metrics").text
+            return status == 200
+                && text.contains("stall_collector_token_file_errors_total \(count)\n")
+        }
+        #expect(truncate(path, 0) == 0)
+        #expect(await count(1))
+        try files.removeItem(atPath: path)
+        #expect(mkfifo(path, 0o600) == 0)
+        #expect(await count(2))
+        #expect(throws: TokenFileError.notAFile) { try TokenFile(path) }
+        try files.removeItem(atPath: path)
+        try files.createDirectory(atPath: path, withIntermediateDirectories: false)
+        #expect(await count(3))
+        try files.removeItem(atPath: path)
+        #expect(files.createFile(atPath: path, contents: nil))
+        #expect(throws: TokenFileError.empty) { try TokenFile(path) }
+        try TokenFile.change(path) { $0.tokens = [] }
+        fixture.clock.now.withLock { $0 += 1.5 }
+        #expect(await fixture.push(lines).status == 401)
+    }
+
     @Test func `who fails too often is told to wait, and others are not`() async {
         for _ in 0..<20 { #expect(await fixture.push(lines, token: "swc_no").status == 401) }
         let answer = await fixture.push(lines, token: "swc_no")
