@@ -155,10 +155,14 @@ package final class Collector<Storage: PushStorage>: Sendable {
                     namesHosts: namesHosts))
         case .position(let store):
             _ = try await token(of: request, .write)
-            guard let position = await writer.position(of: store) else {
+            switch await writer.position(of: store) {
+            case .success(let position): return position.answer
+            case .failure(let fault):
+                // A sender asks this first: where it fails, no batch comes that would tell.
+                note(.unavailable(fault.reason))
+                noteUnavailable(fault.reason)
                 throw .init(503, "the store cannot be read", retryAfter: 10)
             }
-            return position.answer
         case .lines(let store): return try await take(store, request, body)
         case .question(let kind): return try await ask(kind, request)
         }

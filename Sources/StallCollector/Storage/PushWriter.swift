@@ -13,6 +13,11 @@ final class PushWriter<Storage: PushStorage>: Sendable {
         var done: CheckedContinuation<PushOutcome, Never>
     }
 
+    struct Unavailable: Error {
+        /// For the operator.
+        var reason: String
+    }
+
     /// Used on the thread only.
     private struct Owned: @unchecked Sendable { var storage: Storage }
 
@@ -46,9 +51,14 @@ final class PushWriter<Storage: PushStorage>: Sendable {
         }
     }
 
-    func position(of store: UniqueID) async -> PushPosition? {
+    func position(of store: UniqueID) async -> Result<PushPosition, Unavailable> {
         let storage = storage
-        return await thread.answer { try? storage.storage.position(of: store) } ?? nil
+        let answer = await thread.answer { () -> Result<PushPosition, Unavailable> in
+            do { return .success(try storage.storage.position(of: store)) } catch {
+                return .failure(Unavailable(reason: "\(error)"))
+            }
+        }
+        return answer ?? .failure(Unavailable(reason: "the collector stops"))
     }
 
     /// The obstacle that a batch would meet now; nil where it would be committed. Waits its turn.

@@ -16,6 +16,8 @@ final class MemoryStorage: PushStorage, Sendable {
         var isFull = false
         /// The writer hangs in its next probe until this is false.
         var isStuck = false
+        /// No position can be read.
+        var isGone = false
         /// Its probes only read: they notice nothing.
         var probeWrites = true
         var isClosed = false
@@ -43,7 +45,10 @@ final class MemoryStorage: PushStorage, Sendable {
     }
 
     func position(of store: UniqueID) throws -> PushPosition {
-        PushPosition(through: held.withLock { $0.stores[store]?.through ?? 0 })
+        try held.withLock {
+            if $0.isGone { throw Full() }
+            return PushPosition(through: $0.stores[store]?.through ?? 0)
+        }
     }
 
     func take(

@@ -81,6 +81,24 @@ import Testing
         #expect(await fixture.get("/readyz").status == 200)
     }
 
+    /// Goal: a sender asks for its position first, and sends nothing where that fails.
+    @Test func `a position that cannot be read counts as a batch that failed, and is logged`()
+        async throws
+    {
+        let lines = Lines()
+        let fixture = try CollectorFixture(log: { line in lines.all.withLock { $0.append(line) } })
+        fixture.clock.isStanding.withLock { $0 = true }
+        #expect(await fixture.get("/readyz").status == 200)
+        fixture.storage.held.withLock { $0.isGone = true }
+        let path = "/v1/stores/\(CollectorFixture.store)"
+        #expect(await fixture.get(path, token: fixture.write).status == 503)
+        #expect(await fixture.get("/readyz").status == 503)
+        #expect(fixture.collector.log.stop(within: 60))
+        #expect(lines.all.withLock { $0 } == ["nothing can be stored: Full()"])
+    }
+
+    private final class Lines: Sendable { let all = Mutex<[String]>([]) }
+
     @Test func `a query that only reads does not outweigh a batch that failed`() async throws {
         let fixture = try CollectorFixture(probeWrites: false)
         func pass(_ seconds: Double) { fixture.clock.now.withLock { $0 += seconds } }
