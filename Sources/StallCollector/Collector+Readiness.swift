@@ -19,7 +19,7 @@ struct Readiness: Sendable {
         if progress != self.progress { (self.progress, progressed) = (progress, now) }
     }
 
-    /// What is wrong where neither the open query was answered nor anything else done for a time.
+    /// The fault where neither the open query was answered nor anything else done for a time.
     func stuck(at now: Double, _ patience: Double) -> String? {
         let quiet = now - max(asked ?? now, progressed)
         return quiet >= patience ? "the writer has not answered for \(Int(quiet)) s" : nil
@@ -79,7 +79,7 @@ extension Collector {
         }
     }
 
-    /// What became of a batch is what became of the next one's chances.
+    /// Notes the outcome of a batch: the next one's is likely the same.
     func note(_ outcome: PushOutcome) {
         let now = seconds()
         readiness.withLock { state in

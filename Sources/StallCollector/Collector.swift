@@ -72,7 +72,7 @@ package final class Collector<Storage: PushStorage>: Sendable {
         self.reader = reader
         self.accessLog = accessLog
         // A machine that went silent before this start is missed as well.
-        // It is told by the machine's own clock, which may be ahead: no push was later than now.
+        // By the machine's own clock, which may be ahead: no push was later than now.
         let now = unixTime()
         do { counts.notePushes(try storage.lastPushes().mapValues { min($0, now) }) } catch {
             log.add("when machines pushed last is not known: \(error)")
@@ -158,7 +158,7 @@ package final class Collector<Storage: PushStorage>: Sendable {
             switch await writer.position(of: store) {
             case .success(let position): return position.answer
             case .failure(let fault):
-                // A sender asks this first: where it fails, no batch comes that would tell.
+                // A sender begins with this request, and sends no batch where it fails.
                 note(.unavailable(fault.reason))
                 noteUnavailable(fault.reason)
                 throw .init(503, "the store cannot be read", retryAfter: 10)

@@ -80,7 +80,7 @@ package protocol PushStorage: AnyObject, SendableMetatype {
     /// Throws the error that a batch would run into now: a full disk, a locked store, a cluster that does not answer.
     func probe() throws
 
-    /// Whether ``probe()`` writes as well, so that what it says is as good as the outcome of a batch.
+    /// Whether ``probe()`` writes as well: its outcome is then as good as that of a batch.
     var probeWrites: Bool { get }
 
     /// Grows while something is written, and stands still while a lock, a disk or another machine is waited for.

@@ -117,7 +117,7 @@ package final class TokenFile: Sendable {
             bytes += part[..<count]
             guard bytes.count <= 4 << 20 else { throw .tooLong }
         }
-        // Without tokens it has a line that says what it is. Without that it is being written, or was lost.
+        // Without tokens it still has its first line, a comment. Without that it is being written, or was lost.
         guard !bytes.isEmpty else { throw .empty }
         guard let text = String(validating: bytes, as: UTF8.self) else { throw .badLine(1) }
         return try CollectorTokens(text)

@@ -1,5 +1,5 @@
-// Whether an open store is still the file that its path names. SQLite goes on writing to a file that was removed, moved
-// or replaced, and to one that another program emptied: no one finds again what it commits then.
+// Whether an open store is still the file that its path names. SQLite still writes to a file that was removed, moved or
+// replaced, and to one that another program emptied: no one finds again what it commits then.
 
 internal import CSQLite
 internal import StallModel
