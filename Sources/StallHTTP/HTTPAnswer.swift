@@ -27,7 +27,9 @@ package struct HTTPAnswer: Hashable, Sendable {
                 fields = [:]
                 isFirstVersion = line.hasPrefix("HTTP/1")
             } else if let colon = line.firstIndex(of: ":") {
-                let value = line[line.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
+                // The blanks on both sides are not part of it (RFC 9110, 5.5).
+                var value = line[line.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
+                while let last = value.last, last == " " || last == "\t" { value.removeLast() }
                 fields[line[..<colon].lowercased()] = String(value)
             }
         }
@@ -37,9 +39,17 @@ package struct HTTPAnswer: Hashable, Sendable {
             !isFirstVersion || fields["content-length"] != nil || fields["transfer-encoding"] != nil
     }
 
-    /// How many seconds it asks to wait; nil where it does not, or gives a date, which needs clocks that agree.
+    /// How many seconds it asks to wait; nil where it does not, or gives a date, which needs clocks that agree. A number of
+    /// any length is one.
     package var retryAfter: Int? {
-        fields["retry-after"].flatMap { Int($0) }.map { min(max($0, 0), 86_400) }
+        guard var digits = fields["retry-after"]?.utf8[...] else { return nil }
+        while let last = digits.last, [0x20, 0x09].contains(last) { digits.removeLast() }
+        while let first = digits.first, [0x20, 0x09].contains(first) { digits.removeFirst() }
+        let isNegative = digits.first == 0x2d
+        if isNegative { digits.removeFirst() }
+        guard !digits.isEmpty, digits.allSatisfy({ 0x30...0x39 ~= $0 }) else { return nil }
+        let longest = 86_400
+        return isNegative ? 0 : digits.reduce(0) { min($0 * 10 + Int($1 - 0x30), longest) }
     }
 }
 

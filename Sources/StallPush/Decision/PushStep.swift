@@ -77,7 +77,7 @@ package enum PushStep: Hashable, Sendable {
                 self = .wait(reason: "answered 200 and did not store the batch", seconds: nil)
                 return
             }
-            let counts = 0...lineCount
+            let counts = 0...max(0, lineCount)
             self = .stored(
                 added: (stored.added ?? 0).clamped(to: counts),
                 changed: (stored.changed ?? 0).clamped(to: counts))
@@ -89,7 +89,11 @@ package enum PushStep: Hashable, Sendable {
             self = .resume(through: position.through)
         case 413: self = .halve
         case 422:
-            let faults = answer.object(Faults.self)?.all.filter { 1...lineCount ~= $0.line } ?? []
+            // Of a batch without lines, none is; and each is refused once, however often it is named.
+            var named = Set<Int>()
+            let faults = (answer.object(Faults.self)?.all ?? []).filter {
+                $0.line >= 1 && $0.line <= lineCount && named.insert($0.line).inserted
+            }
             self =
                 faults.isEmpty
                 ? .stop(reason: "answered 422 without a line of the batch\(answer.words)")

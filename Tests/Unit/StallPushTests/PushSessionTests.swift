@@ -205,6 +205,26 @@ import Testing
         }
     }
 
+    /// Goal: no count in an answer is trusted. Method: one that refuses a line however few there are, and one that names
+    /// one line as often as its answer is long.
+    @Test(arguments: [1, 900])
+    func `a collector that refuses whatever is left ends the push`(names: Int) throws {
+        var line = Line()
+        let fault = "{\"line\":1,\"error\":\"no\"}"
+        let faults = Array(repeating: fault, count: names).joined(separator: ",")
+        let refusal = Self.json(422, "{\"line\":1,\"error\":\"no\",\"lines\":[\(faults)]}")
+        line.script = Array(repeating: refusal, count: 100)
+        let result = try push(15, over: &line)
+        #expect(result.failure == "answered 422 without a line of the batch: no")
+        #expect(line.requests == 16 && result.refusedCount == 0 && result.lineCount == 0)
+        line = Line()
+        line.script = Array(repeating: refusal, count: 3)
+        let other = try push(15, over: &line)
+        #expect(other.failure == nil && other.refusedCount == 3 && other.lineCount == 12)
+        #expect(other.refused.count == 3)
+        #expect(PushStep(refusal, through: 1, lineCount: -1) == PushStep(refusal, through: 1, lineCount: 0))
+    }
+
     @Test func `after a gap it goes on from where the collector is`() throws {
         var line = Line()
         // It was restored from a backup.
@@ -318,7 +338,11 @@ import Testing
         #expect(answer.status == 503 && answer.retryAfter == 17 && answer.fields["location"] == "b")
         #expect(HTTPAnswer(heads: Array("SSH-2.0-x\r\n".utf8), body: []) == nil)
         #expect(HTTPAnswer(heads: Array("HTTP/1.1 99999999999999999999\r\n".utf8), body: []) == nil)
-        for (text, seconds) in [("-5", 0), ("1e9", nil), ("99999999", 86_400), ("", nil)]
+        for (text, seconds) in [
+            ("-5", 0), ("1e9", nil), ("99999999", 86_400), ("", nil), ("3 ", 3), ("\t3\t", 3), ("3 4", nil),
+            ("99999999999999999999", 86_400), (String(repeating: "9", count: 5000), 86_400),
+            ("-99999999999999999999", 0), ("Wed, 21 Oct 2026 07:28:00 GMT", nil), ("+", nil), ("-", nil),
+        ]
             as [(String, Int?)]
         {
             #expect(HTTPAnswer(status: 429, fields: ["retry-after": text]).retryAfter == seconds)
