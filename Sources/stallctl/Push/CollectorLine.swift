@@ -59,10 +59,13 @@ struct PushPatience {
 
     /// The least time that an answer has to begin, in seconds: a collector that commits is not a silent one.
     private static let leastSilence = 5
+    /// Bytes a second.
+    private static let slowestLine = 16 << 10
 
     /// Sends a request. The time of one that gets no answer is waited, too.
     ///
-    /// - Parameter isQuestion: It is small, and so is its answer: all of it has no more time.
+    /// - Parameter isQuestion: It is small: all of it has no more time. A batch has the time of a slow line besides, for
+    ///   its own bytes; an answer that comes byte by byte has none.
     mutating func send(_ request: HTTPRequest, by curl: Curl, isQuestion: Bool) -> HTTPReply {
         var request = request
         var limit: Int?
@@ -70,7 +73,8 @@ struct PushPatience {
             let time = max(Self.leastSilence, Int(seconds.rounded(.up)))
             limit = time
             request.limits.silence_s = time
-            if isQuestion { request.limits.answer_s = min(request.limits.answer_s, time + 1) }
+            let upload = isQuestion ? 0 : (request.body?.count ?? 0) / Self.slowestLine
+            request.limits.answer_s = min(request.limits.answer_s, time + 1 + upload)
         }
         let began = ContinuousClock.now
         let stop = stop
@@ -80,7 +84,7 @@ struct PushPatience {
             seconds = max(0, left - (ContinuousClock.now - began) / .seconds(1))
         }
         // The machine's load decides which of the two limits comes first.
-        if case .timedOut = reply, isQuestion, let limit {
+        if case .timedOut = reply, let limit {
             return .failed(reason: "no answer within \(limit) s")
         }
         return reply

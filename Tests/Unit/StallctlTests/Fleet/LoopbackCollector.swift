@@ -23,6 +23,8 @@ final class LoopbackCollector: Sendable {
         case drop
         /// Says nothing for as long as the other side waits.
         case silence
+        /// Answers a space ten times a second for a minute, or until the other side has enough.
+        case trickle
         /// Answers this instead of doing anything.
         case answer(String)
         /// Stores the batch, then answers this.
@@ -78,6 +80,9 @@ final class LoopbackCollector: Sendable {
     /// What goes wrong with the next requests, in order.
     func expect(_ mishaps: [Mishap]) { state.withLock { $0.mishaps += mishaps } }
 
+    /// Nothing goes wrong with the next ones.
+    func expectNothing() { state.withLock { $0.mishaps = [] } }
+
     private func serve() {
         while !isOver.load(ordering: .relaxed) {
             let connection = accept(socket, nil, nil)
@@ -128,6 +133,10 @@ final class LoopbackCollector: Sendable {
         case .silence:
             var byte: UInt8 = 0
             _ = recv(connection, &byte, 1, 0)
+        case .trickle:
+            send("HTTP/1.1 200 Whatever\r\nContent-Length: 5000\r\n\r\n", on: connection)
+            var input = pollfd(fd: connection, events: Int16(POLLIN), revents: 0)
+            for _ in 0..<600 where poll(&input, 1, 100) == 0 { send(" ", on: connection) }
         case .dropAfterStoring: _ = take(request)
         case .answer(let text): send(text, on: connection)
         case .answerAfterStoring(let text):

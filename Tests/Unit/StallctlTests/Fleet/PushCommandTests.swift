@@ -206,4 +206,21 @@ import Testing
             #expect(broken.status == 1 && broken.errors.contains("not a position of --otlp"))
         }
     }
+
+    /// Method: a byte at a time, for longer than anyone waits: five seconds are the least time that an answer has.
+    @Test func `an answer that trickles is given up after --wait`() throws {
+        try withTemporaryDirectory { directory in
+            func path(_ name: String) -> String { directory.appending(path: name).path }
+            let collector = try LoopbackCollector(central: path("hub"))
+            defer { collector.stop() }
+            var writer = RowWriter(seed: 1)
+            try writer.write(3, to: path("agent.sqlite"), state: nil)
+            let position = LoopbackCollector.response(200, "{\"through\":0}")
+            collector.expect([.answer(position), .trickle])
+            let result = try push([collector.url, "--wait", "1", "agent.sqlite"], in: directory)
+            #expect(result.status == 1, "\(result)")
+            #expect(result.errors.contains("no answer within 5 s"), "\(result)")
+            #expect(collector.requests.count == 2)
+        }
+    }
 }
