@@ -69,6 +69,12 @@ package struct PushResult: Hashable, Sendable {
 
     /// How many refused lines are kept.
     static let refusedLimit = 1000
+
+    /// Counts rows that are refused for one reason.
+    package mutating func refuse(_ count: Int, _ reason: String) {
+        refusedCount += count
+        if refused.count < Self.refusedLimit { refused.append(LineFault(line: 0, reason: reason)) }
+    }
 }
 
 /// Sends the rows of stores, one store after the other.

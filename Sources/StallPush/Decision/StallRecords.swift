@@ -73,10 +73,13 @@ package enum StallRecords {
                 (.pod, "k8s.pod.name"), (.namespace, "k8s.namespace.name"),
                 (.container, "k8s.container.name"), (.containerID, "container.id"),
             ]
+            let hasNumber = report.cause?.evidence(.containerID) != nil
             return names.compactMap { name, key in
-                report.cause?.evidence(name).map { value in
-                    Attribute(isContainerID(value) ? "container.id" : key, .text(value))
+                guard let value = report.cause?.evidence(name) else { return nil }
+                guard name == .container, isContainerID(value) else {
+                    return Attribute(key, .text(value))
                 }
+                return hasNumber ? nil : Attribute("container.id", .text(value))
             }
         }
 
@@ -180,6 +183,11 @@ package enum RecordStep: Hashable, Sendable {
     /// Taken, but for the number that was refused.
     case taken(refused: Int, reason: String)
     case halve
+    /// Something of the request is not taken, and the same request would not be the next time: send its records apart,
+    /// to find which of them it is.
+    ///
+    /// - Parameter isOfRecords: A receiver says this of a request only. Otherwise it may be the state that it is in.
+    case divide(reason: String, isOfRecords: Bool)
     case wait(reason: String, seconds: Int?)
     case stop(reason: String)
 
@@ -194,41 +202,26 @@ package enum RecordStep: Hashable, Sendable {
             return
         }
         switch answer.status {
-        case 200:
-            // An empty body, or `{}`: everything was taken.
-            let partial = answer.object(Response.self)?.partialSuccess
-            let refused = partial?.rejectedLogRecords?.number ?? 0
+        case 200, 202, 204:
+            guard let partial = RecordsAnswer(answer) else {
+                let type = answer.fields["content-type"].map { " (\($0.prefix(80)))" } ?? ""
+                self = .wait(
+                    reason: "answered \(answer.status) as no receiver of OTLP does\(type)\(answer.words)",
+                    seconds: nil)
+                return
+            }
             self = .taken(
-                refused: min(max(refused, 0), count),
-                reason: String((partial?.errorMessage ?? "").prefix(200)))
+                refused: min(partial.refusedCount, count), reason: String(partial.message.prefix(200)))
+        case 400, 422:
+            self = .divide(reason: "answered \(answer.status)\(answer.words)", isOfRecords: true)
+        case 500:
+            self = .divide(reason: "answered \(answer.status)\(answer.words)", isOfRecords: false)
         case 413: self = .halve
         case 429, 502, 503, 504:
             self = .wait(reason: "answered \(answer.status)", seconds: answer.retryAfter)
         case 300...399:
             self = .stop(reason: "redirects, which is not followed: give that address itself")
         default: self = .stop(reason: "answered \(answer.status)\(answer.words)")
-        }
-    }
-
-    private struct Response: Decodable {
-        struct Partial: Decodable {
-            var rejectedLogRecords: Count?
-            var errorMessage: String?
-        }
-        var partialSuccess: Partial?
-    }
-
-    /// A 64-bit number: a text in JSON, but not from everyone.
-    private struct Count: Decodable {
-        var number: Int
-
-        init(from decoder: any Decoder) throws {
-            let container = try decoder.singleValueContainer()
-            if let number = try? container.decode(Int.self) {
-                self.number = number
-            } else {
-                number = Int(try container.decode(String.self)) ?? 0
-            }
         }
     }
 }

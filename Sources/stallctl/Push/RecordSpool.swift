@@ -83,13 +83,7 @@ struct RecordPush {
                 bytes += 1000 + (records.last?.stack.utf8.count ?? 0)
                 return true
             }
-            if !records.isEmpty {
-                switch try send(records, &result) {
-                case .sent: break
-                case .smaller: continue
-                case .end: return result
-                }
-            }
+            if !records.isEmpty, !(try sendApart(records, &result)) { return result }
             position = end.position
             if positions.stores[store] != position.through {
                 positions.stores[store] = position.through
@@ -100,7 +94,53 @@ struct RecordPush {
         }
     }
 
-    private enum Outcome { case sent, smaller, end }
+    private enum Outcome {
+        case sent, smaller, end
+        case divided(reason: String, isOfRecords: Bool)
+    }
+
+    /// Sends records, and those that are not taken together apart: one that a receiver cannot take must not keep the
+    /// others from it. One is refused only by a receiver that takes something, so that a wrong address loses nothing; and
+    /// one that only has errors is not asked about each record.
+    ///
+    /// - Returns: Whether each of them is taken or refused.
+    private mutating func sendApart(
+        _ records: [StallRecord], _ result: inout PushResult
+    ) throws -> Bool {
+        var parts = [records[...]]
+        var (hasTaken, refused) = (false, [(reason: String, id: UniqueID)]())
+        while let part = parts.popLast() {
+            let middle = part.startIndex + part.count / 2
+            switch try send(Array(part), &result) {
+            case .end: return false
+            case .sent: hasTaken = true
+            case .smaller:
+                limit = max(1, part.count / 2)
+                parts += [part[middle...], part[..<middle]]
+            case .divided(let reason, let isOfRecords):
+                if !hasTaken, isOfRecords {
+                    // The empty request: a receiver takes it.
+                    guard case .sent = try send([], &result) else {
+                        if !result.isCancelled { result.failure = reason }
+                        return false
+                    }
+                    hasTaken = true
+                }
+                if part.count > 1 {
+                    parts += [part[middle...], part[..<middle]]
+                } else {
+                    refused.append((reason, part[part.startIndex].report.id))
+                }
+                if !hasTaken, refused.count == 3 { parts = [] }
+            }
+        }
+        if let first = refused.first, !hasTaken {
+            result.failure = first.reason
+            return false
+        }
+        for (reason, id) in refused { result.refuse(1, "stall \(id): \(reason)") }
+        return true
+    }
 
     private mutating func send(
         _ records: [StallRecord], _ result: inout PushResult
@@ -122,23 +162,19 @@ struct RecordPush {
             switch RecordStep(reply, count: records.count) {
             case .taken(let refused, let reason):
                 backoff.reset()
+                guard !records.isEmpty else { return .sent }
                 result.batchCount += 1
                 result.lineCount += records.count - refused
                 result.added += records.count - refused
-                result.refusedCount += refused
                 if refused > 0 {
-                    result.refused.append(
-                        LineFault(line: 0, reason: "\(refused) log records refused: \(reason)"))
+                    result.refuse(refused, "\(refused) log records refused: \(reason)")
                 }
                 return .sent
-            case .halve where records.count > 1:
-                limit = max(1, records.count / 2)
-                return .smaller
+            case .halve where records.count > 1: return .smaller
             case .halve:
-                result.refusedCount += 1
-                result.refused.append(
-                    LineFault(line: 0, reason: "stall \(records[0].report.id) is too large"))
-                return .sent
+                return .divided(reason: "answered 413: too large", isOfRecords: !records.isEmpty)
+            case .divide(let reason, let isOfRecords):
+                return .divided(reason: reason, isOfRecords: isOfRecords)
             case .wait(let words, let seconds):
                 let reason = words + backoff.words(asked: seconds)
                 let time = backoff.next(asked: seconds, using: &random)

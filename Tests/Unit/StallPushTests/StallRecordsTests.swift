@@ -76,8 +76,81 @@ import Testing
         ] { #expect(text.contains(part), "\(part) in \(text)") }
     }
 
-    static func answer(_ status: Int, _ text: String) -> HTTPReply {
-        .answer(HTTPAnswer(status: status, fields: ["retry-after": "3"], body: Array(text.utf8)))
+    /// Goal: a resource has each attribute once, and a name is never taken for a number.
+    @Test(arguments: [
+        (["container": "abcdef012345", "container id": "abcdef0123450"], nil, "abcdef0123450"),
+        (
+            [
+                "container": "abcdef012345", "container id": "abcdef012345" + String(repeating: "0", count: 52),
+            ], nil, "abcdef012345" + String(repeating: "0", count: 52)
+        ),
+        (["container": "abcdef012345"], nil, "abcdef012345"),
+        (["container": "shop"], "shop", nil),
+        (["container": "shop", "container id": "abcdef012345"], "shop", "abcdef012345"),
+    ] as [([String: String], String?, String?)])
+    func `a container has one number and its name`(
+        evidence: [String: String], name: String?, number: String?
+    ) throws {
+        var generator = ReportGenerator(seed: 3)
+        var report = generator.report(state: .ended)
+        let all = evidence.merging(["pod": "deadbeefcafe", "namespace": "cafecafecafe"]) { $1 }
+        report.cause = StallCause(
+            .lock, confidence: 1, shares: [], evidence: all.map { CauseEvidence($0.key, $0.value) })
+        let bytes = try StallRecords.document(
+            [StallRecord(report: report, title: "", signature: "0", stack: "")],
+            observed: UnixTime(microseconds: 1))
+        let text = String(decoding: bytes, as: UTF8.self)
+        func values(_ key: String) -> [String] {
+            text.components(separatedBy: "{\"key\":\"\(key)\",\"value\":{\"stringValue\":\"").dropFirst()
+                .map { String($0.prefix { $0 != "\"" }) }
+        }
+        #expect(values("k8s.pod.name") == ["deadbeefcafe"], "\(text)")
+        #expect(values("k8s.namespace.name") == ["cafecafecafe"], "\(text)")
+        #expect(values("k8s.container.name") == (name.map { [$0] } ?? []), "\(text)")
+        #expect(values("container.id") == (number.map { [$0] } ?? []), "\(text)")
+    }
+
+    static func answer(
+        _ status: Int, _ text: String, _ type: String? = "application/json",
+        _ fields: [String: String] = [:]
+    ) -> HTTPReply {
+        var all = fields.merging(["retry-after": "3"]) { $1 }
+        all["content-type"] = type
+        return .answer(HTTPAnswer(status: status, fields: all, body: Array(text.utf8)))
+    }
+
+    /// Goal: what nobody took is not taken for sent. Method: answers of 200 by what stands between a sender and a
+    /// receiver: a login page, a proxy, a receiver of gRPC.
+    @Test(
+        arguments: [
+            (answer(200, "", nil), true), (answer(200, "", "application/x-protobuf"), true),
+            (answer(200, "{}", nil), true), (answer(200, " { }\r\n", "text/plain"), true),
+            (answer(202, "{}"), true), (answer(204, "", nil), true),
+            (answer(200, #"{"partialSuccess":{}}"#), true), (answer(200, #"{"partialSuccess":null}"#), true),
+            (answer(200, #"{"partialSuccess":{},"newer":1}"#, "application/json; charset=utf-8"), true),
+            (answer(200, #"{"partialSuccess":{"rejectedLogRecords":"0","errorMessage":""}}"#), true),
+            (answer(200, "<html>Sign in</html>", "text/html"), false),
+            (answer(200, "<html>Sign in</html>"), false), (answer(200, "ok", "text/plain"), false),
+            (answer(200, "", "application/grpc"), false),
+            (answer(200, "", "application/grpc+proto", ["grpc-status": "0"]), false),
+            (answer(200, "", nil, ["grpc-status": "14"]), false), (answer(200, "", "text/html"), false),
+            (answer(200, #"{"partialSuccess":{}}"#, "text/html"), false),
+            (answer(200, #"{"partialSuccess":{}}"#, nil), false),
+            (answer(200, #"{"error":"sign in"}"#), false), (answer(200, "[]"), false), (answer(200, "null"), false),
+            (answer(200, #"{"partialSuccess":{"rejectedLogRecords":3.5}}"#), false),
+            (answer(200, #"{"partialSuccess":{"rejectedLogRecords":"x"}}"#), false),
+            (answer(200, #"{"partialSuccess":{"rejectedLogRecords":-1}}"#), false),
+            (answer(200, #"{"partialSuccess":{"rejectedLogRecords":1e300}}"#), false),
+            (answer(200, #"{"partialSuccess":7}"#), false), (answer(200, #"{"partialSuccess":"#), false),
+        ] as [(HTTPReply, Bool)])
+    func `only a receiver's answer says that records are taken`(reply: HTTPReply, isTaken: Bool) {
+        switch RecordStep(reply, count: 5) {
+        case .taken(let refused, _): #expect(isTaken && refused == 0)
+        case .wait(let reason, let seconds):
+            #expect(!isTaken && seconds == nil)
+            #expect(reason.hasPrefix("answered 200 as no receiver of OTLP does"), "\(reason)")
+        default: Issue.record("\(RecordStep(reply, count: 5))")
+        }
     }
 
     @Test(
@@ -92,11 +165,19 @@ import Testing
                 answer(200, #"{"partialSuccess":{"rejectedLogRecords":99}}"#),
                 .taken(refused: 5, reason: "")
             ),
+            (
+                answer(200, #"{"partial_success":{"rejected_log_records":"2","error_message":"old"}}"#),
+                .taken(refused: 2, reason: "old")
+            ),
             (answer(413, ""), .halve),
             (answer(429, ""), .wait(reason: "answered 429", seconds: 3)),
             (answer(503, ""), .wait(reason: "answered 503", seconds: 3)),
-            (answer(500, "no"), .stop(reason: "answered 500: no")),
-            (answer(400, "no"), .stop(reason: "answered 400: no")),
+            (answer(500, "no"), .divide(reason: "answered 500: no", isOfRecords: false)),
+            (answer(400, "no"), .divide(reason: "answered 400: no", isOfRecords: true)),
+            (answer(422, "no"), .divide(reason: "answered 422: no", isOfRecords: true)),
+            (answer(401, "no"), .stop(reason: "answered 401: no")),
+            (answer(404, "no"), .stop(reason: "answered 404: no")),
+            (answer(501, "no"), .stop(reason: "answered 501: no")),
             (
                 answer(302, ""),
                 .stop(reason: "redirects, which is not followed: give that address itself")

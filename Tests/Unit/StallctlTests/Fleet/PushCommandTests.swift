@@ -207,6 +207,53 @@ import Testing
         }
     }
 
+    /// Goal: one record that a receiver does not take keeps no other from it, and an address that takes nothing loses
+    /// none. Method: a receiver that refuses whatever holds the first record, or everything.
+    @Test func `a record that is refused alone is counted, and the others are sent`() throws {
+        try withTemporaryDirectory { directory in
+            func path(_ name: String) -> String { directory.appending(path: name).path }
+            let collector = try LoopbackCollector(central: path("hub"))
+            defer { collector.stop() }
+            var writer = RowWriter(seed: 8)
+            try writer.write(40, to: path("agent.sqlite"))
+            let count = try ReportStore.open(path: path("agent.sqlite")).status().reportCount
+            let url = collector.url + "/v1/logs"
+            func answers(_ statuses: [Int]) -> [LoopbackCollector.Mishap] {
+                statuses.map { .answer(LoopbackCollector.response($0, $0 == 200 ? "{}" : "bad record")) }
+            }
+            // Everything is refused, the empty request as well: not the records are wrong.
+            collector.expect(answers([400, 400]))
+            let wrong = try push(["--otlp", url, "agent.sqlite", "--json"], in: directory)
+            #expect(wrong.status == 1 && wrong.errors.contains("answered 400: bad record"), "\(wrong)")
+            #expect(wrong.output.contains(#""refused":0"#), "\(wrong)")
+            #expect(collector.requests.count == 2)
+            #expect(!FileManager.default.fileExists(atPath: path("agent.sqlite-otlp")))
+            // An internal error of everything is not one of the records either.
+            collector.expect(answers(Array(repeating: 500, count: 2 * count)))
+            let broken = try push(["--otlp", url, "agent.sqlite", "--json"], in: directory)
+            #expect(broken.status == 1 && broken.errors.contains("answered 500: bad record"), "\(broken)")
+            #expect(broken.output.contains(#""refused":0"#), "\(broken)")
+            #expect(collector.requests.count < 2 + 20, "\(collector.requests.count)")
+            collector.expectNothing()
+            #expect(!FileManager.default.fileExists(atPath: path("agent.sqlite-otlp")))
+            // The whole, the empty request, then the halves that hold the first record, then the other halves.
+            var (statuses, size, others) = ([400, 200], count, 0)
+            while size > 1 {
+                (size, others) = (size / 2, others + 1)
+                statuses.append(400)
+            }
+            collector.expect(answers(statuses + Array(repeating: 200, count: others)))
+            let before = collector.requests.count
+            let right = try push(["--otlp", url, "agent.sqlite", "--json"], in: directory)
+            #expect(right.status == 1 && right.output.contains(#""refused":1"#), "\(right)")
+            #expect(right.output.contains(#""sent":\#(count - 1)"#), "\(right)")
+            #expect(right.errors.contains("answered 400: bad record"), "\(right)")
+            #expect(collector.requests.count == before + statuses.count + others)
+            let again = try push(["--otlp", url, "agent.sqlite"], in: directory)
+            #expect(again.status == 0 && again.output.contains("sent 0 rows"), "\(again)")
+        }
+    }
+
     /// Method: a byte at a time, for longer than anyone waits: five seconds are the least time that an answer has.
     @Test func `an answer that trickles is given up after --wait`() throws {
         try withTemporaryDirectory { directory in
