@@ -30,14 +30,20 @@ public struct StallTracer<Wrapped: Tracer>: Tracer {
         let span = wrapped.startSpan(
             operationName, context: context(), ofKind: kind, at: instant(), function: function,
             file: fileID, line: line)
-        var carrier: [String: String] = [:]
-        wrapped.inject(span.context, into: &carrier, using: HeaderInjector())
-        return StallSpan(span, OpenSpan(operationName, identifiers(in: carrier)))
+        return StallSpan(span, OpenSpan(operationName, identifiers(of: span.context)))
     }
 
     public func activeSpan(identifiedBy context: InstrumentationContext) -> StallSpan<Wrapped.Span>?
     {
-        wrapped.activeSpan(identifiedBy: context).map { StallSpan($0, nil) }
+        wrapped.activeSpan(identifiedBy: context).map { span in
+            StallSpan(span, OpenSpan(listed: identifiers(of: span.context)))
+        }
+    }
+
+    private func identifiers(of context: InstrumentationContext) -> (trace: String, span: String) {
+        var carrier: [String: String] = [:]
+        wrapped.inject(context, into: &carrier, using: HeaderInjector())
+        return StallTracing.identifiers(in: carrier)
     }
 
     @available(*, deprecated)
@@ -59,7 +65,7 @@ public struct StallTracer<Wrapped: Tracer>: Tracer {
 /// A span of the wrapped tracer, listed until it ends.
 public struct StallSpan<Wrapped: Tracing.Span>: Tracing.Span {
     private let wrapped: Wrapped
-    /// Nil for another reference to a span that is listed already.
+    /// Nil for a span that is not listed: there was no room, or it has no ids by which it is found.
     private let open: OpenSpan?
 
     fileprivate init(_ wrapped: Wrapped, _ open: OpenSpan?) {
@@ -78,8 +84,10 @@ public struct StallSpan<Wrapped: Tracing.Span>: Tracing.Span {
     public var attributes: SpanAttributes {
         get { wrapped.attributes }
         nonmutating set {
+            let before = Self.route(in: wrapped.attributes)
             wrapped.attributes = newValue
-            guard let open, case .string(let route) = newValue.get("http.route") else { return }
+            // Another attribute does not take back the name that the app gave it after the route.
+            guard let open, let route = Self.route(in: newValue), route != before else { return }
             // The name that the conventions of OpenTelemetry give to the span of a request.
             if case .string(let method) = newValue.get("http.request.method") {
                 open.rename("\(method) \(route)")
@@ -87,6 +95,9 @@ public struct StallSpan<Wrapped: Tracing.Span>: Tracing.Span {
                 open.rename(route)
             }
         }
+    }
+    private static func route(in attributes: SpanAttributes) -> String? {
+        if case .string(let route) = attributes.get("http.route") { route } else { nil }
     }
     public var isRecording: Bool { wrapped.isRecording }
 
@@ -106,11 +117,24 @@ public struct StallSpan<Wrapped: Tracing.Span>: Tracing.Span {
     }
 }
 
-/// An entry in the list of open spans. A span that is never ended leaves it with its last reference.
+/// An entry in the list of open spans. A span that is never ended leaves it with the last reference that began it.
 private final class OpenSpan: Sendable {
     private let number: UInt64
+    private let isOwner: Bool
+
+    /// The entry of a span that another reference began; nil if there is none.
+    init?(listed identifiers: (trace: String, span: String)) {
+        number = withText(identifiers.trace) { trace, traceLength in
+            withText(identifiers.span) { span, spanLength in
+                stall_span_find(trace, traceLength, span, spanLength)
+            }
+        }
+        isOwner = false
+        if number == 0 { return nil }
+    }
 
     init(_ name: String, _ identifiers: (trace: String, span: String)) {
+        isOwner = true
         number = withText(name) { name, nameLength in
             withText(identifiers.trace) { trace, traceLength in
                 withText(identifiers.span) { span, spanLength in
@@ -124,7 +148,7 @@ private final class OpenSpan: Sendable {
         withText(name) { stall_span_rename(number, $0, $1) }
     }
 
-    deinit { stall_span_end(number) }
+    deinit { if isOwner { stall_span_end(number) } }
 
     func end() { stall_span_end(number) }
 }

@@ -125,6 +125,19 @@ static bool read_span(const entry *entry, stall_open_work *work) {
     return __atomic_load_n(&entry->state, __ATOMIC_RELAXED) == before;
 }
 
+uint64_t stall_span_find(const char *trace, uint32_t trace_length, const char *id, uint32_t id_length) {
+    stall_open_work work;
+    if (!trace || !id || trace_length == 0 || trace_length >= sizeof work.trace || id_length == 0
+        || id_length >= sizeof work.span || __atomic_load_n(&open_count, __ATOMIC_RELAXED) == 0)
+        return 0;
+    for (uint32_t i = 0; i < STALL_SPAN_LIMIT; i++) {
+        if (read_span(&entries[i], &work) && work.trace[trace_length] == 0 && work.span[id_length] == 0
+            && memcmp(work.trace, trace, trace_length) == 0 && memcmp(work.span, id, id_length) == 0)
+            return work.number;
+    }
+    return 0;
+}
+
 typedef struct {
     stall_open_work *into;
     uint32_t count;

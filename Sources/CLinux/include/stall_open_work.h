@@ -26,6 +26,9 @@ typedef struct {
 uint64_t stall_span_begin(
     const char *_Nullable name, uint32_t name_length, const char *_Nullable trace, uint32_t trace_length,
     const char *_Nullable id, uint32_t id_length);
+/// The number of the open span of these ids; 0 if there is none. An id that is truncated or empty is none.
+uint64_t stall_span_find(
+    const char *_Nullable trace, uint32_t trace_length, const char *_Nullable id, uint32_t id_length);
 /// Gives a span another name, while it is listed. Any thread.
 void stall_span_rename(uint64_t span, const char *_Nullable name, uint32_t name_length);
 /// Copies the present name of a span into `name` (64 bytes, zero-ended), the last one if it has ended. False if the

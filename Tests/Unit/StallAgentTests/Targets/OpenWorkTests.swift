@@ -90,6 +90,25 @@ import Testing
         }.value
     }
 
+    /// Goal: another reference to a span, by the context that it is in, has its entry.
+    @Test func `an open span is found by its ids`() {
+        let (trace, id) = ("5cf92f3577b34da6a3ce929d0e0e4736", "11f067aa0ba902b7")
+        func find(_ trace: String, _ id: String) -> UInt64 {
+            stall_span_find(trace, UInt32(trace.utf8.count), id, UInt32(id.utf8.count))
+        }
+        #expect(find(trace, id) == 0)
+        let span = stall_span_begin("GET", 3, trace, 32, id, 16)
+        let other = stall_span_begin("GET", 3, trace, 32, "22f067aa0ba902b7", 16)
+        let nameless = stall_span_begin("GET", 3, "", 0, "", 0)
+        #expect(span != 0 && find(trace, id) == span && find(trace, "22f067aa0ba902b7") == other)
+        #expect(find("", "") == 0 && find(trace, "") == 0 && find("", id) == 0)
+        #expect(find(String(trace.dropLast()), id) == 0 && find(trace, String(id.dropLast())) == 0)
+        #expect(find(trace + "0", id) == 0 && find(trace, String(repeating: "1", count: 4000)) == 0)
+        stall_span_end(span)
+        #expect(find(trace, id) == 0 && find(trace, "22f067aa0ba902b7") == other)
+        for open in [other, nameless] { stall_span_end(open) }
+    }
+
     /// Method: names of one letter each, which a torn one is not.
     @Test func `a name is never half of one and half of another`() async {
         let span = begin(String(repeating: "a", count: 60))
