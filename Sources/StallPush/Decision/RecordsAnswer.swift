@@ -1,4 +1,4 @@
-// What a receiver of log records says of them. Anything may answer 200: a login page, a proxy, a receiver of gRPC.
+// The answer of a receiver of log records. Anything may answer 200: a login page, a proxy, a receiver of gRPC.
 
 internal import StallHTTP
 

@@ -101,7 +101,7 @@ struct RecordPush {
 
     /// Sends records, and those that are not taken together apart: one that a receiver cannot take must not keep the
     /// others from it. One is refused only by a receiver that takes something, so that a wrong address loses nothing; and
-    /// one that only has errors is not asked about each record.
+    /// one that only has errors does not get each record by itself.
     ///
     /// - Returns: Whether each of them is taken or refused.
     private mutating func sendApart(
