@@ -46,15 +46,15 @@ struct FrameHomes {
 
     /// Whether the frame is compiled from the program's own sources, by its debug information.
     mutating func isOfOwnSource(_ frame: Frame, _ home: FrameHome, executable: BuildID?) -> Bool {
-        guard let file = frame.file, !isOfSystemHeader(file) else { return false }
+        guard let file = frame.file, !isOfOthers(file) else { return false }
         if let executable, frame.buildID == executable { return true }
         return home.isLibrary.map { !$0 } ?? false
     }
 
-    private mutating func isOfSystemHeader(_ file: String) -> Bool {
+    private mutating func isOfOthers(_ file: String) -> Bool {
         if let known = headers[file] { return known }
         if headers.count == Self.capacity { headers.removeAll() }
-        let answer = file.isOfSystemHeader
+        let answer = file.isOfSystemHeader || file.isOfPackage
         headers[file] = answer
         return answer
     }
@@ -109,6 +109,11 @@ extension String {
             "HIToolbox",
         ]
         .contains { $0 == name }
+    }
+
+    /// Whether it is below the directory that SwiftPM, or Xcode, checks dependencies out into.
+    fileprivate var isOfPackage: Bool {
+        contains("/checkouts/") && (contains("/.build/") || contains("/SourcePackages/"))
     }
 
     /// Headers of the system and the toolchain, whose inlined functions are in the program's image.

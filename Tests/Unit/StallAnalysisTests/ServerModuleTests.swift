@@ -95,6 +95,8 @@ import Testing
         "soto-project/soto":
             """
         SotoCore SotoXML SotoSignerV4 SotoSignerCloudFront SotoTestUtils SotoS3 SotoDynamoDB SotoSQS SotoSTS
+        SotoWorkSpacesWeb SotoCognitoIdentityProvider SotoBedrockRuntime SotoSESv2 SotoElasticLoadBalancingV2 SotoLambda
+        SotoSecretsManager SotoXRay
         _SotoS3Generated _SotoDynamoDBGenerated _SotoSTSGenerated _SotoCognitoIdentityGenerated INIParser
         """,
         "awslabs/swift-aws-lambda-runtime":
@@ -102,6 +104,36 @@ import Testing
         "groue/GRDB.swift": "GRDB", "stephencelis/SQLite.swift": "SQLite",
         "swift-server-community/mqtt-nio": "MQTTNIO", "swhitty/FlyingFox": "FlyingFox FlyingSocks",
         "jpsim/Yams": "Yams",
+        "smithy-lang/smithy-swift": """
+        ClientRuntime Smithy SmithyCBOR SmithyChecksums SmithyChecksumsAPI SmithyEventStreams
+        SmithyEventStreamsAPI SmithyEventStreamsAuthAPI SmithyFormURL SmithyHTTPAPI SmithyHTTPAuth
+        SmithyHTTPAuthAPI SmithyHTTPClient SmithyHTTPClientAPI SmithyIdentity SmithyIdentityAPI SmithyJSON
+        SmithyReadWrite SmithyRetries SmithyRetriesAPI SmithySerialization SmithyStreams SmithySwiftNIO
+        SmithyTelemetryAPI SmithyTestUtil SmithyTimestamps SmithyWaitersAPI SmithyXML
+        """,
+        "awslabs/aws-sdk-swift": """
+        AWSClientRuntime AWSSDKCommon AWSSDKChecksums AWSSDKEventStreamsAuth AWSSDKHTTPAuth AWSSDKIdentity AWSS3
+        AWSDynamoDB AWSSQS AWSSNS AWSSTS AWSSES AWSSESv2 AWSSSM AWSKMS AWSLambda AWSSecretsManager
+        AWSCognitoIdentityProvider AWSBedrockRuntime AWSCloudWatchLogs AWSEventBridge AWSKinesis
+        AWSApiGatewayManagementApi
+        """,
+        "awslabs/aws-crt-swift": "AwsCommonRuntimeKit",
+        "mongodb/mongo-swift-driver": "MongoSwift MongoSwiftSync", "mongodb/swift-bson": "SwiftBSON",
+        "lovetodream/oracle-nio": "OracleNIO", "swift-server/swift-memcache-gsoc": "Memcache",
+        "apple/swift-cassandra-client": "CassandraClient", "Kitura/Swift-JWT": "SwiftJWT",
+        "GraphQLSwift": "GraphQL Graphiti", "apple/swift-distributed-actors": "DistributedCluster",
+        "apple/swift-nio-imap": "NIOIMAP NIOIMAPCore", "swift-server/webauthn-swift": "WebAuthn",
+        "apple/swift-async-dns-resolver": "AsyncDNSResolver",
+        "hummingbird-project, version 1":
+            "HummingbirdFoundation HummingbirdJobs HummingbirdJobsRedis HummingbirdMustache",
+        "sliemeobn/elementary": "Elementary HummingbirdElementary VaporElementary",
+        "orlandos-nl/Citadel": "Citadel", "funcmike/rabbitmq-nio": "AMQPClient AMQPProtocol",
+        "vapor-community/leaf-markdown": "LeafMarkdown",
+        "open-telemetry/opentelemetry-swift": """
+        OpenTelemetryApi OpenTelemetrySdk OpenTelemetryProtocolExporterCommon OpenTelemetryProtocolExporterHttp
+        OpenTelemetryProtocolExporterGrpc OTelSwiftLog SwiftMetricsShim PrometheusExporter PersistenceExporter
+        InMemoryExporter BaggagePropagationProcessor
+        """,
     ]
 
     private func frameClass(_ function: String) -> FrameClass {
@@ -117,7 +149,10 @@ import Testing
         }
     }
 
-    @Test(arguments: ["App", "VaporShop", "NIOShop", "MyJobs", "Routes", "FluentModels", "Models"])
+    @Test(arguments: [
+        "App", "VaporShop", "NIOShop", "MyJobs", "Routes", "FluentModels", "Models", "SotoApp", "Sotoyama", "AWSTools",
+        "SmithyShop", "_SotoShop",
+    ])
     func `a module of another name is the app's`(module: String) {
         #expect(frameClass("\(module)/serve()") == .app)
     }
@@ -129,11 +164,38 @@ import Testing
         ("sqlite_nio_sqlite3_step", .system), ("c_hb_bcrypt_hashpass", .system),
         ("swiftahc_cshims_strptime", .system), ("Keccak_HashUpdate", .system),
         ("KeccakP1600_Permute_24rounds", .system), ("Soto_XML_ParseBuffer", .system),
-        ("decode_frame", .app),
+        ("decode_frame", .app), ("KeccakF1600", .app), ("Keccak::Permute(int)", .app), ("Soto_sync", .app),
+        ("CNIOHelper_run", .app), ("CGRPCThing", .app),
     ])
     func `so it is by its names`(function: String, expected: FrameClass) {
         let frame = Frame(function, symbol: function, image: "/app/shop")
         #expect(ClassifiedFrame(frame, rules: .builtIn).frameClass == expected)
+    }
+
+    /// Goal: what debug information assigns to the app is the app's, whatever it is called; what it assigns to a
+    /// package that is checked out is not.
+    @Test(arguments: [
+        "Keccak_HashUpdate", "CNIOLinux_poll", "Soto_XML_Parse", "c_nio_llhttp_execute", "sqlite_nio_sqlite3_step",
+    ])
+    func `a function of the app's own sources is the app's`(function: String) {
+        func frameClass(file: String?) -> FrameClass {
+            var frame = Frame(function, symbol: function, image: "/app/shop")
+            frame.file = file
+            return ClassifiedFrame(frame, rules: .builtIn).frameClass
+        }
+        #expect(frameClass(file: "/src/shop/Sources/CShop/keccak.c") == .app)
+        #expect(frameClass(file: nil) == .system)
+        let packages = ["/src/shop/.build/checkouts", "/home/ci/DerivedData/shop/SourcePackages/checkouts"]
+        for package in packages {
+            #expect(frameClass(file: package + "/swift-nio/Sources/CNIOLinux/shim.c") == .system)
+        }
+        #expect(frameClass(file: "/src/checkouts/Sources/CShop/keccak.c") == .app)
+    }
+
+    /// Method: types of the app that are called as the packages' C is.
+    @Test(arguments: ["Keccak256.hash()", "CNIOThing.run()", "Soto_sync()", "Keccak_HashUpdate()"])
+    func `a Swift function of the app is the app's whatever it is called`(function: String) {
+        #expect(frameClass("Shop/\(function)") == .app)
     }
 
     @Test func `a stall in a query is named by the handler that made it`() {
