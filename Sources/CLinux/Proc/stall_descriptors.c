@@ -103,6 +103,37 @@ void stall_descriptor_close_for(int descriptor, pid_t thread) {
     if (stall_descriptor_is_for(descriptor, thread)) close(descriptor);
 }
 
+// The ticket of the file that has each number, 0 for other files. A number above them is recognized by its mark alone.
+static uint32_t tickets[NUMBER_SET_SIZE];
+static uint32_t last_ticket;
+
+uint32_t stall_descriptor_own_one(int descriptor) {
+    const struct f_owner_ex owner = {.type = F_OWNER_PID, .pid = getpid()};
+    if (descriptor < 0) return 0;
+    const int saved = errno;
+    uint32_t ticket;
+    do ticket = __atomic_add_fetch(&last_ticket, 1, __ATOMIC_RELAXED);
+    while (ticket == 0);
+    if (descriptor < NUMBER_SET_SIZE) __atomic_store_n(&tickets[descriptor], ticket, __ATOMIC_RELAXED);
+    const bool is_marked = fcntl(descriptor, F_SETOWN_EX, &owner) == 0 && fcntl(descriptor, F_SETSIG, MARK) == 0;
+    if (is_marked) __atomic_store_n(&can_mark, true, __ATOMIC_RELAXED);
+    number_set_change(&refused, descriptor, !is_marked && errno != EBADF);
+    errno = saved;
+    return ticket;
+}
+
+bool stall_descriptor_is_one(int descriptor, uint32_t ticket) {
+    struct f_owner_ex owner;
+    if (descriptor < 0 || ticket == 0) return false;
+    if (descriptor < NUMBER_SET_SIZE && __atomic_load_n(&tickets[descriptor], __ATOMIC_RELAXED) != ticket) return false;
+    if (!__atomic_load_n(&can_mark, __ATOMIC_RELAXED) || number_set_has(&refused, descriptor)) return true;
+    return has_mark(descriptor, &owner) && owner.type == F_OWNER_PID;
+}
+
+void stall_descriptor_close_one(int descriptor, uint32_t ticket) {
+    if (stall_descriptor_is_one(descriptor, ticket)) close(descriptor);
+}
+
 bool stall_waiter_is_lost(int descriptor, pid_t thread) {
     if (!__atomic_load_n(&can_mark, __ATOMIC_RELAXED)) return false;
     const int saved = errno;

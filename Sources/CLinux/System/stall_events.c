@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "stall_poll.h"
+
 int stall_signal_descriptor(const int *signals, size_t count) {
     sigset_t set, before;
     sigemptyset(&set);
@@ -42,7 +44,9 @@ bool stall_signal_take(int fd, int *signal, pid_t *sender) {
     return true;
 }
 
-int stall_process_descriptor(pid_t pid) {
+int stall_process_descriptor(pid_t pid, bool again) {
+    siginfo_t info;
+    if (again && waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return -1;
     return stall_above_standard((int)syscall(SYS_pidfd_open, pid, 0));
 }
 
@@ -51,6 +55,7 @@ int stall_process_wait(pid_t pid, int *status) {
     pid_t ended;
     do ended = waitpid(pid, &raw, WNOHANG);
     while (ended < 0 && errno == EINTR);
+    if (ended == 0) return 2;
     if (ended != pid) return -1;
     *status = WIFEXITED(raw) ? WEXITSTATUS(raw) : WTERMSIG(raw);
     return WIFEXITED(raw) ? 0 : 1;
@@ -68,7 +73,13 @@ static const struct { uint32_t kernel, ours; } file_events[] = {
 };
 enum { FILE_EVENT_COUNT = sizeof file_events / sizeof file_events[0] };
 
-int stall_watch_descriptor(const char *path, uint32_t events, const char **call) {
+// An event that can be read at once: the end of the watch of another directory.
+static void add_first_event(int fd) {
+    const int other = inotify_add_watch(fd, "/", IN_DELETE_SELF);
+    if (other >= 0) inotify_rm_watch(fd, other);
+}
+
+int stall_watch_descriptor(const char *path, uint32_t events, bool again, int *watch, const char **call) {
     uint32_t mask = IN_DELETE_SELF | IN_MOVE_SELF;
     for (int i = 0; i < FILE_EVENT_COUNT; i++)
         if (events & file_events[i].ours) mask |= file_events[i].kernel & IN_ALL_EVENTS;
@@ -76,7 +87,9 @@ int stall_watch_descriptor(const char *path, uint32_t events, const char **call)
     const int fd = stall_above_standard(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
     if (fd < 0) return -1;
     *call = "inotify_add_watch";
-    if (inotify_add_watch(fd, path, mask) >= 0) return fd;
+    if (again) add_first_event(fd);
+    *watch = inotify_add_watch(fd, path, mask);
+    if (*watch >= 0) return fd;
     const int kept = errno;
     close(fd);
     errno = kept;
@@ -91,7 +104,7 @@ size_t stall_watch_read(int fd, void *buffer, size_t capacity) {
 }
 
 bool stall_watch_next(
-    const void *buffer, size_t size, size_t *offset, uint32_t *events, const char **name) {
+    const void *buffer, size_t size, int watch, size_t *offset, uint32_t *events, const char **name) {
     if (*offset > size || size - *offset < sizeof(struct inotify_event)) return false;
     const struct inotify_event *event = (const void *)((const char *)buffer + *offset);
     if (size - *offset - sizeof *event < event->len) return false;
@@ -99,6 +112,8 @@ bool stall_watch_next(
     *events = 0;
     for (int i = 0; i < FILE_EVENT_COUNT; i++)
         if (event->mask & file_events[i].kernel) *events |= file_events[i].ours;
+    // The watch of another directory only makes the first event.
+    if (event->wd >= 0 && event->wd != watch) *events = STALL_FILE_LOST;
     *name = event->len > 0 ? event->name : "";
     return true;
 }

@@ -15,6 +15,10 @@
 #define SO_PASSRIGHTS 83
 #endif
 
+#ifndef SO_COOKIE
+#define SO_COOKIE 57
+#endif
+
 enum { STACK = 64 << 10 };
 
 static bool is_unix(int socket) {
@@ -47,6 +51,15 @@ ssize_t stall_socket_peek(int socket, void *buffer, size_t capacity, bool *bring
     const ssize_t count = recvmsg(socket, &message, MSG_PEEK | MSG_DONTWAIT);
     *brings = count > 0 && message.msg_flags & MSG_CTRUNC;
     return count;
+}
+
+uint64_t stall_socket_identity(int socket) {
+    const int saved = errno;
+    uint64_t cookie = 0;
+    socklen_t size = sizeof cookie;
+    const bool has = getsockopt(socket, SOL_SOCKET, SO_COOKIE, &cookie, &size) == 0;
+    errno = saved;
+    return has ? cookie : 0;
 }
 
 static bool may_hold_descriptors(int socket) {

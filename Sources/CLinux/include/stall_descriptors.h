@@ -50,6 +50,17 @@ bool stall_waiter_is_lost(int descriptor, pid_t thread);
 /// Closes the descriptor if it still refers to a file that is marked for `thread`, or for one that has ended. Ignores -1.
 void stall_descriptor_close_for(int descriptor, pid_t thread);
 
+/// Marks a file that was just opened as one that differs from all others: its receiver is the process (F_OWNER_PID), and
+/// an earlier file of that number is not recognized any more. Returns its ticket, never 0; 0 for -1.
+uint32_t stall_descriptor_own_one(int descriptor);
+
+/// Whether the number still refers to the file with that ticket, in this process or in one that it has forked. True where
+/// files cannot be marked.
+bool stall_descriptor_is_one(int descriptor, uint32_t ticket);
+
+/// Closes the descriptor if it still refers to that file. Ignores -1.
+void stall_descriptor_close_one(int descriptor, uint32_t ticket);
+
 /// Closes the descriptor if it still refers to the file that was marked. Anything else is left open: a leaked descriptor
 /// does less harm than a closed one of the app's. Ignores -1.
 void stall_descriptor_close(int descriptor);

@@ -86,9 +86,9 @@ static inline int stall_descriptors_are_readable(int first, int second) {
     if (count <= 0) return 0;
     return (requests[0].revents != 0 ? 1 : 0) | (requests[1].revents != 0 ? 2 : 0);
 }
-/// A descriptor that is always readable.
+/// A descriptor that is always readable. Its user marks it.
 static inline int stall_ready_descriptor_create(void) {
-    return stall_descriptor_own(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
+    return stall_above_standard(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
 }
 
 static inline int stall_timerfd_create(void) {

@@ -18,7 +18,9 @@ public enum ChildProcessEnd: Equatable, Sendable {
 ///     let build = try ChildProcessSource(pid: pid) { end in print("the build ended: \(end)") }
 ///     try loop.add(build, toMode: .common)
 ///
-/// Only this child is waited for. After its call the source is invalid.
+/// Only this child is waited for. After its call the source is invalid. If the app closes its descriptor, as a daemon
+/// closes all, the loop opens another one when it renews its own. In a forked child, which has other children, it reports
+/// nothing.
 ///
 /// **Thread safety:** any thread may invalidate; the handler runs on the loop's thread.
 public final class ChildProcessSource: Sendable {
@@ -33,20 +35,26 @@ public final class ChildProcessSource: Sendable {
     public init(
         pid: CInt, handler: sending @escaping (ChildProcessEnd) -> Void
     ) throws(LoopError) {
-        let number = stall_process_descriptor(pid)
-        guard number >= 0 else { throw .system(call: "pidfd_open", errno: errno) }
+        guard let opened = OpenedDescriptor({ stall_process_descriptor(pid, $0) }) else {
+            throw .system(call: "pidfd_open", errno: errno)
+        }
         self.pid = pid
-        let descriptor = OwnedDescriptor(number)
-        source = DescriptorSource(descriptor: number) { source, _ in
+        source = DescriptorSource(
+            opened: opened, ofProcess: stall_fork_generation(), onCancel: { _ in opened.close() }
+        ) { source, _ in
             // The first that the closure captures, where a dump looks for the app's function.
             let call = handler
-            withExtendedLifetime(descriptor) { source.invalidate() }
+            guard opened.isOver || opened.isOwn else { return source.watchAgain() }
             var status: CInt = 0
+            let end: ChildProcessEnd
             switch stall_process_wait(pid, &status) {
-            case 0: call(.exited(status))
-            case 1: call(.signalled(status))
-            default: call(.unknown)
+            case 0: end = .exited(status)
+            case 1: end = .signalled(status)
+            case 2: return
+            default: end = .unknown
             }
+            source.invalidate()
+            call(end)
         }
     }
 

@@ -42,6 +42,8 @@ public struct DescriptorEvents: OptionSet, Hashable, Sendable {
 public final class DescriptorSource: @unchecked Sendable {
     /// The watched descriptor.
     public let descriptor: CInt
+    /// A descriptor that the library has opened, or keeps, for a source of another kind: it may have another number by now.
+    let opened: OpenedDescriptor?
 
     /// The events that the handler waits for. Set it to nothing to pause: the end of a stream and errors are reported
     /// all the same. A loop that sleeps notices a change at once; one event that it was woken for already may still
@@ -86,6 +88,7 @@ public final class DescriptorSource: @unchecked Sendable {
         onCancel = nil
         tellsCancel = false
         forkGeneration = nil
+        opened = nil
         self.handler = handler
     }
 
@@ -107,17 +110,20 @@ public final class DescriptorSource: @unchecked Sendable {
         self.onCancel = onCancel
         tellsCancel = true
         forkGeneration = nil
+        opened = nil
         self.handler = handler
     }
 
-    /// The same for a descriptor that is not to be served in a forked child.
+    /// The same for a descriptor of the library's, which is not to be served in a forked child if it is that of one process.
     init(
-        descriptor: CInt, events: DescriptorEvents = .readable, ofProcess forkGeneration: UInt32?,
+        opened: OpenedDescriptor, ofProcess forkGeneration: UInt32? = nil,
         onCancel: @escaping @Sendable (CInt) -> Void,
         handler: sending @escaping (DescriptorSource, DescriptorEvents) -> Void
     ) {
         self.forkGeneration = forkGeneration
-        self.descriptor = descriptor
+        self.opened = opened
+        descriptor = opened.number
+        let events = DescriptorEvents.readable
         wanted = Atomic(events.rawValue)
         self.onCancel = onCancel
         tellsCancel = true
@@ -131,6 +137,14 @@ public final class DescriptorSource: @unchecked Sendable {
 
     /// False once it was invalidated.
     public var isValid: Bool { validity.load(ordering: .acquiring) }
+
+    /// The number that a loop is to watch; -1 with errno when there is none now.
+    @inline(__always) func numberToWatch() -> CInt { opened?.renewed() ?? descriptor }
+
+    /// The library's descriptor belongs to another file by now: has the loops watch a new one.
+    func watchAgain() {
+        for loop in places.withLock({ $0.loops }) { loop.watchAgain(self) }
+    }
 
     /// For a dump.
     var dumpedHandler: DumpedHandler? {

@@ -2,6 +2,7 @@
 
 internal import CLinux
 internal import Glibc
+internal import Synchronization
 
 /// The changes of a watched file, or to a file of a watched directory.
 public struct FileEvents: OptionSet, Hashable, Sendable {
@@ -25,7 +26,8 @@ public struct FileEvents: OptionSet, Hashable, Sendable {
     /// it. A file that was deleted while it is open anywhere is gone when the last of these is closed; its deletion
     /// comes as `attributes`, for it has one link less.
     public static let gone = FileEvents(rawValue: 32)
-    /// The kernel has dropped events, because too many came at once: look at the whole directory. Always reported.
+    /// Events were lost, because too many came at once, or before the file was watched again: look at the whole directory.
+    /// Always reported.
     public static let lost = FileEvents(rawValue: 64)
     /// Everything but `modified`, which comes with every write.
     public static let changes: FileEvents = [.created, .deleted, .written, .attributes]
@@ -38,7 +40,9 @@ public struct FileEvents: OptionSet, Hashable, Sendable {
 ///     }
 ///     try loop.add(inbox, toMode: .default)
 ///
-/// A directory is watched without its subdirectories. Takes one descriptor.
+/// A directory is watched without its subdirectories. Takes one descriptor. If the app closes that, as a daemon closes all,
+/// or forks, the loop opens another one when it renews its own, and reports ``FileEvents/lost``, or ``FileEvents/gone`` if
+/// there is no such file any more.
 ///
 /// **Thread safety:** any thread may invalidate; the handler runs on the loop's thread.
 public final class FileSource: Sendable {
@@ -64,18 +68,28 @@ public final class FileSource: Sendable {
             throw .system(call: "inotify_add_watch", errno: EINVAL)
         }
         var call: UnsafePointer<CChar> = Self.noCall
-        let number = stall_watch_descriptor(path, events.rawValue, &call)
-        guard number >= 0 else { throw .system(call: String(cString: call), errno: errno) }
+        let watch = FileWatch(path, events)
+        guard let opened = OpenedDescriptor({ watch.open(again: $0) }) else {
+            throw .system(call: watch.failedCall, errno: errno)
+        }
         self.path = path
-        source = DescriptorSource(descriptor: number, onCancel: { close($0) }) { source, _ in
+        source = DescriptorSource(opened: opened, onCancel: { _ in opened.close() }) { source, _ in
             // The first that the closure captures, where a dump looks for the app's function.
             let call = handler
+            if opened.isOver {
+                source.invalidate()
+                return call(.gone, nil)
+            }
+            guard opened.isOwn else { return source.watchAgain() }
             // The events up to now, in one piece; the rest has its turn in a later iteration.
             withUnsafeTemporaryAllocation(byteCount: 4_096, alignment: 8) { buffer in
                 let memory = buffer.baseAddress!
-                let size = stall_watch_read(source.descriptor, memory, buffer.count)
+                let number = watch.number
+                let size = stall_watch_read(opened.number, memory, buffer.count)
                 var (offset, bits, name) = (0, UInt32(0), FileSource.noCall)
-                while source.isValid, stall_watch_next(memory, size, &offset, &bits, &name) {
+                while source.isValid,
+                    stall_watch_next(memory, size, number, &offset, &bits, &name)
+                {
                     let events = FileEvents(rawValue: bits)
                     if events.contains(.gone) { source.invalidate() }
                     let file = String(cString: name)
@@ -85,10 +99,44 @@ public final class FileSource: Sendable {
         }
     }
 
-    nonisolated(unsafe) private static let noCall = UnsafePointer(strdup("")!)
+    nonisolated(unsafe) fileprivate static let noCall = UnsafePointer(strdup("")!)
 
     /// Stops watching, and releases the handler: when it runs, as soon as it returns.
     public func invalidate() { source.invalidate() }
+}
+
+/// The file and its events, to watch it again.
+private final class FileWatch: Sendable {
+    /// Absolute: the app may change its directory.
+    private let path: String
+    private let events: UInt32
+    /// The kernel's number of the watch; -1 before.
+    private let watch = Atomic<CInt>(-1)
+    private let failed = Locked("")
+
+    init(_ path: String, _ events: FileEvents) {
+        self.events = events.rawValue
+        guard !path.hasPrefix("/"), let directory = getcwd(nil, 0) else {
+            self.path = path
+            return
+        }
+        self.path = String(cString: directory) + "/" + path
+        free(directory)
+    }
+
+    var number: CInt { watch.load(ordering: .relaxed) }
+    var failedCall: String { failed.withLock { $0 } }
+
+    func open(again: Bool) -> CInt {
+        var call: UnsafePointer<CChar> = FileSource.noCall
+        var watch: CInt = -1
+        let number = stall_watch_descriptor(path, events, again, &watch, &call)
+        let error = errno
+        self.watch.store(watch, ordering: .relaxed)
+        failed.withLock { $0 = String(cString: call) }
+        errno = error
+        return number
+    }
 }
 
 extension EventRunLoop {

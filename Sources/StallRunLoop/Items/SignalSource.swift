@@ -12,13 +12,13 @@ internal import Glibc
 /// other threads are started, for a signal that a thread does not block has its ordinary effect there. They stay
 /// blocked when the source is gone. Several signals of one kind may be handed over as one, as always with signals.
 /// Children of the process inherit what is blocked. Several sources may wait for one signal, also on several loops: each
-/// gets it.
+/// gets it. If the app closes the source's descriptor, as a daemon closes all, or forks, the loop opens another one when it
+/// renews its own; in a child, for the child's signals.
 ///
 /// **Thread safety:** any thread may invalidate; the handler runs on the loop's thread.
 public final class SignalSource: Sendable {
     /// The signals it waits for.
     public let signals: [CInt]
-    let descriptor: OwnedDescriptor
     let source: DescriptorSource
     /// For signals that another source has taken from the kernel.
     let inbox: LoopSource
@@ -32,11 +32,9 @@ public final class SignalSource: Sendable {
     public init(
         _ signals: [CInt], handler: sending @escaping (_ signal: CInt, _ sender: CInt) -> Void
     ) throws(LoopError) {
-        let number = stall_signal_descriptor(signals, signals.count)
-        guard number >= 0 else { throw .system(call: "signalfd", errno: errno) }
+        let opening = OpenedDescriptor { _ in stall_signal_descriptor(signals, signals.count) }
+        guard let opened = opening else { throw .system(call: "signalfd", errno: errno) }
         self.signals = signals
-        let descriptor = OwnedDescriptor(number)
-        self.descriptor = descriptor
         let reader = SignalReader(Set(signals))
         // Both call it on the loop's thread only. It is the first that they capture, where a dump looks for the app's function.
         nonisolated(unsafe) let handler = handler
@@ -44,16 +42,19 @@ public final class SignalSource: Sendable {
             let call = handler
             reader.deliverReceived(of: inbox, to: call)
         }
-        source = DescriptorSource(descriptor: number) { source, _ in
+        source = DescriptorSource(opened: opened, onCancel: { _ in opened.close() }) { source, _ in
             let call = handler
             var (signal, sender) = (CInt(0), CInt(0))
-            // The handler may invalidate the source, and it may raise the signal again: the rest stays in the kernel.
+            // The handler may invalidate the source or close the descriptor, and it may raise the signal again: the rest
+            // stays in the kernel.
             for _ in 0..<SignalReader.mostAtOnce {
-                guard source.isValid, stall_signal_take(descriptor.number, &signal, &sender)
+                guard source.isValid, opened.isOwn,
+                    stall_signal_take(opened.number, &signal, &sender)
                 else { return }
                 reader.handOn(signal, sender)
                 call(signal, sender)
             }
+            if source.isValid && !opened.isOwn { source.watchAgain() }
         }
         SignalReader.add(reader, inbox)
     }
@@ -115,13 +116,6 @@ private final class SignalReader: @unchecked Sendable {
             handler(next.signal, next.sender)
         }
     }
-}
-
-/// A descriptor that is closed when it is released.
-final class OwnedDescriptor: Sendable {
-    let number: CInt
-    init(_ number: CInt) { self.number = number }
-    deinit { close(number) }
 }
 
 extension EventRunLoop {

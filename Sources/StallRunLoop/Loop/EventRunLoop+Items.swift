@@ -233,6 +233,18 @@ extension EventRunLoop {
         }
     }
 
+    /// Takes new sets for all its modes, and with them what is the source's own.
+    func watchAgain(_ source: DescriptorSource) {
+        lock.lock()
+        defer { lock.unlock() }
+        source.places.withLock { places in
+            places.forEach { place in
+                guard place.isIn(self) else { return }
+                place.items?._withUnsafeGuaranteedRef { $0.replacePoller(of: self) }
+            }
+        }
+    }
+
     /// Takes the places in this loop out of those of an item that may be in several.
     @discardableResult
     func takePlaces(of places: borrowing Locked<ItemPlaces>) -> ItemPlaces {

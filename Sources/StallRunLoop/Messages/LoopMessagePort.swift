@@ -28,7 +28,7 @@ public enum MessagePortEnd: Equatable, Sendable {
     case tooLong(Int)
     /// The coding did not take a message; this is what it threw.
     case undecodable(String)
-    /// recv(2) failed with this errno.
+    /// recv(2) failed with this errno: with `EBADF`, the app has closed the socket, as a daemon closes all descriptors.
     case failed(errno: CInt)
 }
 

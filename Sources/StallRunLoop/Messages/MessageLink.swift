@@ -43,6 +43,8 @@ final class MessageLink: @unchecked Sendable {
     private static let mostAtOnce = 64 << 10
 
     private let descriptor: CInt
+    /// The app may close it, and have something else under the number.
+    private let opened: OpenedDescriptor
     private let queueSize: Int
     private let state = Locked(State())
     /// The process that has made it. In a forked child it is closed: the stream is the parent's, and the lock may be held by a thread
@@ -61,6 +63,7 @@ final class MessageLink: @unchecked Sendable {
 
     init(descriptor: CInt, queueSize: Int) {
         self.descriptor = descriptor
+        opened = OpenedDescriptor(socket: descriptor)
         self.queueSize = queueSize
         mayBringDescriptors = !stall_socket_refuse_descriptors(descriptor)
     }
@@ -77,7 +80,7 @@ final class MessageLink: @unchecked Sendable {
     ) throws(LoopError) {
         // Kept by its loop; this keeps what the loop keeps, until it is closed.
         source = DescriptorSource(
-            descriptor: descriptor, ofProcess: forkGeneration,
+            opened: opened, ofProcess: forkGeneration,
             onCancel: { [self] _ in cancelled() }
         ) { [self] _, events in
             if takeTurnOfLoop() { write(upTo: Self.mostAtOnce) }
@@ -190,13 +193,24 @@ final class MessageLink: @unchecked Sendable {
     }
 
     private func closeDescriptor() {
-        if mayBringDescriptors { stall_socket_close(descriptor) } else { Glibc.close(descriptor) }
+        if opened.isSocketOpen {
+            if mayBringDescriptors {
+                stall_socket_close(descriptor)
+            } else {
+                Glibc.close(descriptor)
+            }
+        }
+        opened.close()
     }
 
     // MARK: Reading
 
     /// As recv(2), without waiting. On the loop's thread.
     func receive(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
+        guard opened.isOwn else {
+            errno = EBADF
+            return -1
+        }
         guard mayBringDescriptors else { return take(buffer) }
         guard !state.withLock({ $0.isDropping }) else {
             errno = EAGAIN
@@ -304,12 +318,15 @@ final class MessageLink: @unchecked Sendable {
 
     /// False when the turn is the loop's, because there is no room or nothing is left of the bytes of this turn.
     private func writeSome(_ left: inout Int) -> Bool {
-        let sent = writing.withUnsafeBytes {
-            Glibc.send(
-                descriptor, $0.baseAddress! + offset, min(left, $0.count - offset),
-                CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL))
+        let isOwn = opened.isOwn
+        let most = left
+        let sent = writing.withUnsafeBytes { bytes in
+            isOwn
+                ? Glibc.send(
+                    descriptor, bytes.baseAddress! + offset, min(most, bytes.count - offset),
+                    CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL)) : -1
         }
-        let error = errno
+        let error = isOwn ? errno : EBADF
         left -= max(0, sent)
         let isTurnOver = left == 0
         return state.withLock { state in
@@ -349,7 +366,7 @@ final class MessageLink: @unchecked Sendable {
     private func shutDown(_ state: inout State) {
         guard !state.isFinished, !state.isCancelled else { return }
         state.isFinished = true
-        shutdown(descriptor, CInt(SHUT_WR))
+        if opened.isOwn { shutdown(descriptor, CInt(SHUT_WR)) }
     }
 }
 

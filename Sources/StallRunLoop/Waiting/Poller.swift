@@ -18,6 +18,8 @@ final class Poller {
         var source: DescriptorSource?
         /// Distinguishes a late event for an earlier user of this slot from one for this user.
         var generation: UInt32
+        /// The number that is watched for it.
+        var number: CInt = -1
         /// The events that the set has for it.
         var watch = Watch.none
         /// The next source of the same descriptor.
@@ -33,7 +35,7 @@ final class Poller {
         /// By the entry of its descriptor, which all sources of that descriptor share.
         case shared
         /// By a descriptor that is always ready, in place of a file, which epoll(7) does not take.
-        case substitute(CInt)
+        case substitute(CInt, ticket: UInt32)
     }
 
     private static let wakeToken = UInt64.max
@@ -99,8 +101,8 @@ final class Poller {
         let closing = stall_descriptor_is_for(epoll, owner)
         if closing { close(epoll) }
         for slot in registrations.indices {
-            if closing, case .substitute(let number) = registrations[slot].watch {
-                stall_descriptor_close(number)
+            if closing, case .substitute(let number, let ticket) = registrations[slot].watch {
+                stall_descriptor_close_one(number, ticket)
             }
             registrations[slot].watch = .none
             registrations[slot].next = nil
@@ -118,8 +120,11 @@ final class Poller {
         isBroken = !addOwn(own)
         guard !isBroken else { return }
         // One whose descriptor is gone as well stays without events, as it would have before.
-        for slot in registrations.indices where registrations[slot].source != nil {
-            _ = watch(slot)
+        for slot in registrations.indices {
+            guard let source = registrations[slot].source else { continue }
+            let error = watch(slot)
+            // There is no descriptor for the source now: the loop tries again, as for its own.
+            if error != nil, let opened = source.opened, opened.number < 0 { isBroken = true }
         }
         if watchesMainQueue && !stall_descriptor_is_lost(mainQueue, owner) {
             _ = stall_poller_add(epoll, mainQueue, EPOLLIN.rawValue, Self.mainQueueToken)
@@ -137,7 +142,9 @@ final class Poller {
             guard let source = registrations[slot].source, !source.isOfParent else { continue }
             // The bits of poll and epoll are the same.
             let events = Int16(truncatingIfNeeded: source.events.rawValue & 0xff)
-            requests.append(pollfd(fd: source.descriptor, events: events, revents: 0))
+            let number = source.numberToWatch()
+            guard number >= 0 else { continue }
+            requests.append(pollfd(fd: number, events: events, revents: 0))
             tokens.append(token(of: slot))
         }
         if watchesMainQueue && !stall_descriptor_is_lost(mainQueue, owner) {
@@ -161,7 +168,9 @@ final class Poller {
 
     deinit {
         for registration in registrations {
-            if case .substitute(let number) = registration.watch { stall_descriptor_close(number) }
+            if case .substitute(let number, let ticket) = registration.watch {
+                stall_descriptor_close_one(number, ticket)
+            }
         }
         stall_descriptor_close_for(epoll, owner)
     }
@@ -199,8 +208,9 @@ final class Poller {
         guard !isBroken, let source = registrations[slot].source else { return }
         switch registrations[slot].watch {
         case .none: break
-        case .shared: _ = changeEntry(of: source.descriptor)
-        case .substitute(let number):
+        case .shared: _ = changeEntry(of: registrations[slot].number)
+        case .substitute(let number, let ticket):
+            guard stall_descriptor_is_one(number, ticket) else { break }
             _ = stall_poller_change(epoll, number, readiness(source).rawValue, token(of: slot))
         }
     }
@@ -210,7 +220,9 @@ final class Poller {
     /// Makes the set report a source. Returns why the kernel refuses.
     private func watch(_ slot: Int) -> LoopError? {
         guard let source = registrations[slot].source, !source.isOfParent else { return nil }
-        let number = source.descriptor
+        let number = source.numberToWatch()
+        guard number >= 0 else { return .system(call: "open", errno: errno) }
+        registrations[slot].number = number
         if let first = firstSlots[number] {
             registrations[slot].next = first
             firstSlots[number] = slot
@@ -235,14 +247,15 @@ final class Poller {
     /// Reads and writes of a file never wait, so it is always ready.
     private func substitute(_ slot: Int, _ source: DescriptorSource) -> LoopError? {
         let number = stall_ready_descriptor_create()
+        let ticket = stall_descriptor_own_one(number)
         guard number >= 0 else { return .system(call: "eventfd", errno: errno) }
         guard stall_poller_add(epoll, number, readiness(source).rawValue, token(of: slot)) == 0
         else {
             let error = errno
-            stall_descriptor_close(number)
+            stall_descriptor_close_one(number, ticket)
             return .system(call: "epoll_ctl", errno: error)
         }
-        registrations[slot].watch = .substitute(number)
+        registrations[slot].watch = .substitute(number, ticket: ticket)
         return nil
     }
 
@@ -254,19 +267,20 @@ final class Poller {
     private static let fileEvents: DescriptorEvents = [.readable, .writable]
 
     private func unwatch(_ slot: Int) {
-        guard let source = registrations[slot].source else { return }
+        let watched = registrations[slot].number
         switch registrations[slot].watch {
         case .none: return
-        case .substitute(let number):
+        case .substitute(let number, let ticket):
+            guard stall_descriptor_is_one(number, ticket) else { break }
             if !isBroken { _ = stall_poller_remove(epoll, number) }
-            stall_descriptor_close(number)
+            close(number)
         case .shared:
-            takeOut(slot, of: source.descriptor)
+            takeOut(slot, of: watched)
             guard !isBroken else { break }
-            if firstSlots[source.descriptor] == nil {
-                _ = stall_poller_remove(epoll, source.descriptor)
+            if firstSlots[watched] == nil {
+                _ = stall_poller_remove(epoll, watched)
             } else {
-                _ = changeEntry(of: source.descriptor)
+                _ = changeEntry(of: watched)
             }
         }
         registrations[slot].watch = .none

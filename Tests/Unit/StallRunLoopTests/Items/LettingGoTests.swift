@@ -67,7 +67,7 @@ import Testing
             loop.add(observer, toMode: .default)
         },
         Way(testDescription: "descriptor") { loop, _, owner in
-            let descriptor = OwnedDescriptor(stall_eventfd_create())
+            let descriptor = OpenedDescriptor { _ in stall_eventfd_create() }!
             stall_eventfd_write(descriptor.number)
             let source = DescriptorSource(descriptor: descriptor.number) { _, _ in
                 withExtendedLifetime(descriptor) { owner.called() }

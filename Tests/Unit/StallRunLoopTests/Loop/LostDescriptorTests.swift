@@ -159,12 +159,12 @@ private func openDispatchDescriptors() {
 }
 
 /// Those of loops. Without its own, Dispatch's thread would end the process, or take an event of the set in their place.
-private func closeAll() {
+func closeAll() {
     for number in CInt(3)..<256 where stall_descriptor_is_own(number) { close(number) }
 }
 
 /// Closes the loops' descriptors, and gives `number` to a new file.
-private func takeNumber(_ number: CInt, _ make: () -> CInt) -> CInt {
+func takeNumber(_ number: CInt, _ make: () -> CInt) -> CInt {
     closeAll()
     let made = make()
     guard made != number else { return made }
