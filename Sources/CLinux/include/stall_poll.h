@@ -104,7 +104,7 @@ static inline int stall_timerfd_arm(int fd, uint64_t deadline_ns) {
 }
 
 /// The descriptor that is readable while the main dispatch queue has work; -1 with errno: ENOSYS without Dispatch, EMFILE,
-/// ENFILE or ENOMEM if there is no descriptor for it now.
+/// ENFILE or ENOMEM if there is no descriptor for it now. Never the number of standard input or output.
 int stall_main_queue_descriptor(void);
 /// Runs the blocks of the main dispatch queue. Only on the main thread, after resetting the descriptor's counter.
 void stall_main_queue_drain(void);

@@ -50,7 +50,7 @@ public final class SignalSource: Sendable {
             for _ in 0..<SignalReader.mostAtOnce {
                 guard source.isValid, opened.isOwn,
                     stall_signal_take(opened.number, &signal, &sender)
-                else { return }
+                else { break }
                 reader.handOn(signal, sender)
                 call(signal, sender)
             }

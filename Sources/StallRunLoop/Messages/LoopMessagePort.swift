@@ -74,15 +74,13 @@ public struct MessageSockets: Sendable {
         guard socketpair(AF_UNIX, kind, 0, &ends) == 0 else {
             throw .system(call: "socketpair", errno: errno)
         }
-        // A message must not be printed, nor a line be a message, where a standard descriptor is closed.
-        for end in ends.indices {
-            ends[end] = stall_above_standard(ends[end])
-            guard ends[end] < 0 else { continue }
+        let (first, second) = (stall_above_standard(ends[0]), stall_above_standard(ends[1]))
+        guard first >= 0, second >= 0 else {
             let error = errno
-            ends.filter { $0 >= 0 }.forEach { close($0) }
+            for end in [first, second] where end >= 0 { close(end) }
             throw .system(call: "fcntl", errno: error)
         }
-        (own, peer) = (ends[0], ends[1])
+        (own, peer) = (first, second)
     }
 }
 

@@ -126,9 +126,17 @@ final class Poller {
             // There is no descriptor for the source now: the loop tries again, as for its own.
             if error != nil, let opened = source.opened, opened.number < 0 { isBroken = true }
         }
-        if watchesMainQueue && !stall_descriptor_is_lost(mainQueue, owner) {
-            _ = stall_poller_add(epoll, mainQueue, EPOLLIN.rawValue, Self.mainQueueToken)
+        if watchesMainQueue { addMainQueue(mainQueue) }
+    }
+
+    /// If the kernel has no room for it in the set, the loop asks for it by its own number. Where Dispatch has closed it, as behind
+    /// dispatchMain(), the number is any file's, and there is nothing to serve.
+    private func addMainQueue(_ descriptor: CInt) {
+        guard !stall_descriptor_is_lost(descriptor, owner) else { return }
+        guard stall_poller_add(epoll, descriptor, EPOLLIN.rawValue, Self.mainQueueToken) != 0 else {
+            return
         }
+        if [ENOSPC, ENOMEM].contains(errno) { isBroken = true }
     }
 
     /// The event that is ready, by poll(2): for a loop without a set of its own. Waits at most `timeout_ms`, without
@@ -336,8 +344,8 @@ final class Poller {
         checkSet()
         guard !isBroken else { return watchesMainQueue = watch }
         watchesMainQueue = watch
-        if watch && !stall_descriptor_is_lost(descriptor, owner) {
-            _ = stall_poller_add(epoll, descriptor, EPOLLIN.rawValue, Self.mainQueueToken)
+        if watch {
+            addMainQueue(descriptor)
         } else {
             _ = stall_poller_remove(epoll, descriptor)
         }

@@ -22,6 +22,23 @@ import Testing
         }
     }
 
+    /// The app would read, or print, there. For the main queue see RunLoopProgramTests.
+    @Test func `nothing that is opened takes the number of standard input or output`() async {
+        await #expect(processExitsWith: .success) {
+            for number in CInt(0)...2 { close(number) }
+            let signals = try SignalSource([SIGUSR2]) { _, _ in }
+            let files = try FileSource(path: "/") { _, _ in }
+            let child = try ChildProcessSource(pid: forkProcess { 0 }) { _ in }
+            let sockets = try MessageSockets()
+            let numbers = [
+                signals.source.descriptor, files.source.descriptor, child.source.descriptor,
+                sockets.own, sockets.peer,
+            ]
+            guard numbers.allSatisfy({ $0 > 2 }) else { exit(1) }
+            exit(0)
+        }
+    }
+
     @Test func `what stands in for a file is closed with its source`() async {
         await #expect(processExitsWith: .success) {
             let loop = EventRunLoop.current
