@@ -179,6 +179,7 @@ extension EventRunLoop {
         if !stall_descriptor_is_lost(mainQueueDescriptor, descriptorOwner) {
             _ = stall_eventfd_take(mainQueueDescriptor)
         }
+        owesMainQueue = false
         isInMainQueue = true
         callOut(.mainQueue) { stall_main_queue_drain() }
         isInMainQueue = false

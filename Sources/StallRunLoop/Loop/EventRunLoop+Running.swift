@@ -151,8 +151,11 @@ extension EventRunLoop {
 
             // One event per iteration comes next: the queue's turn first, unless it had the last one.
             let event: LoopEvent
+            // Of timers and the set, which take turns: the queue's turn here is neither's.
+            var timersHadTurn: Bool?
             if !servedMainQueue && isMainQueueReady(items) {
                 event = .mainQueue
+                timersHadTurn = servedTimersLast
             } else if !handled && isTimersTurn(items) {
                 // Without reading the kernel's events: none of them comes before these.
                 ignoresWakeUps = true
@@ -176,6 +179,7 @@ extension EventRunLoop {
             isSetQuiet = false
             servedMainQueue = event.isMainQueue
             if serve(event, in: items) { handled = true }
+            if let timersHadTurn { servedTimersLast = timersHadTurn }
             drainBlocks(in: items)
 
             if handled && returnAfterSourceHandled { return .handledSource }

@@ -3,7 +3,9 @@
 internal import CLinux
 internal import Glibc
 
-/// The event that an iteration serves: at most one, so that all get their turn.
+/// The event that an iteration serves: at most one, so that all get their turn. If all are always ready, the main queue has
+/// every second one, and of the others timers have one and descriptors the next. The kernel puts one that it has reported
+/// behind the others.
 enum LoopEvent {
     /// Nothing, a wake-up, or the time is up.
     case none
@@ -142,6 +144,11 @@ extension EventRunLoop {
     }
 
     private func askForBatch(_ items: ModeItems, until wakeAt: UInt64?) -> LoopEvent? {
+        // One of the two would have all turns if a batch that has both were always decided in the same way.
+        if owesMainQueue, items.setWithMainQueue != nil {
+            owesMainQueue = false
+            if stall_descriptor_is_readable(mainQueueDescriptor) { return .mainQueue }
+        }
         var batch = spareBatch ?? DescriptorBatch()
         spareBatch = nil
         let capacity = CInt(DescriptorBatch.capacity)
@@ -152,19 +159,17 @@ extension EventRunLoop {
         batch.removals = items.removals
         for index in 0..<Int(max(0, count)) {
             let isSource = items.poller?.forEachSource(of: batch.reported[index]) { ready, source in
-                guard batch.count < DescriptorBatch.capacity else { return }
-                batch.ready[batch.count] = ready
-                (batch.sources + batch.count).initialize(to: .passRetained(source))
-                batch.count += 1
+                batch.append(ready, source)
             }
             if isSource == false, case .mainQueue = items.resolve(batch.reported[index]) {
                 isMainQueueReady = true
             }
         }
         items.renewPollerIfNeeded(of: self)
-        if batch.count > 0 && !isMainQueueReady { return .descriptors(batch) }
-        // They stay in their modes, so this is not the last reference to any.
-        for index in 0..<batch.count { batch.sources[index].release() }
+        if batch.count > 0 {
+            owesMainQueue = isMainQueueReady
+            return .descriptors(batch)
+        }
         giveBack(batch)
         return isMainQueueReady ? .mainQueue : nil
     }

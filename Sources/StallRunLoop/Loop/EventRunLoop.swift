@@ -112,6 +112,8 @@ public final class EventRunLoop: @unchecked Sendable {
     @exclusivity(unchecked) var phase = LoopPhase.unknown
     @exclusivity(unchecked) var isInMainQueue = false
     @exclusivity(unchecked) var servedTimersLast = false
+    /// The main queue was ready with a batch of descriptors, which came first.
+    @exclusivity(unchecked) var owesMainQueue = false
     /// The set of the mode has nothing to report now; known until a handler runs.
     @exclusivity(unchecked) var isSetQuiet = false
     /// The innermost run has taken a wake-up.

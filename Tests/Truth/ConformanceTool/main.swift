@@ -7,6 +7,7 @@
 //     conformance --random [COUNT [SEED]]  only sequences
 //     conformance --stress                 four threads on one loop, for ThreadSanitizer
 //     conformance --fork                   another thread forks wherever the main loop may be
+//     conformance --fairness               each kind of event gets its share when several are always ready
 //     conformance --descriptors            loops of a process with 0 to 12 descriptors left
 //     OLD_WAITS=1 conformance              with a timer descriptor, as on a kernel without epoll_pwait2
 //     SABOTAGE=1 conformance               lets go of objects under the loop's lock, and keeps some: must fail
@@ -25,6 +26,7 @@ if arguments.first == "--stress" {
 }
 
 if arguments.first == "--fork" { exit(checkForks() ? 0 : 1) }
+if arguments.first == "--fairness" { exit(checkFairness() ? 0 : 1) }
 if arguments.first == "--descriptors" { exit(checkDescriptorLimits() ? 0 : 1) }
 
 PlayedEventRunLoop.isSabotaged = ProcessInfo.processInfo.environment["SABOTAGE"] == "1"
