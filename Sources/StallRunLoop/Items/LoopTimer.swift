@@ -104,14 +104,14 @@ public final class LoopTimer: @unchecked Sendable {
         }
         set {
             let instant = Self.notBeforeNow(newValue)
-            let isForeign = withLock {
+            let isWaitedFor = withLock {
                 deadline = instant
                 if !isFiring { places.forEach { $0.pointee.move($1, to: instant) } }
             }
-            guard isForeign else { return }
+            guard isWaitedFor else { return }
             LivingLoops.with(owner.loopNumber) { loop in
                 loop.wake.nudge()
-                loop.wakeUp()
+                if !loop.isCurrent { loop.wakeUp() }
             }
         }
     }
@@ -125,10 +125,11 @@ public final class LoopTimer: @unchecked Sendable {
             return .nanoseconds(Int64(clamping: nanoseconds))
         }
         set {
-            withLock {
+            let isWaitedFor = withLock {
                 toleranceNanoseconds = clamped(newValue)
                 places.forEach { $0.pointee.toleranceChanged($1, deadline: deadline) }
             }
+            if isWaitedFor { LivingLoops.with(owner.loopNumber) { $0.wake.nudge() } }
         }
     }
 
@@ -151,20 +152,21 @@ public final class LoopTimer: @unchecked Sendable {
         handler = nil
     }
 
-    /// Runs `body` with whatever guards the timer now. True when that was the lock of another thread's loop.
+    /// Runs `body` with whatever guards the timer now. True when that was the lock of a loop that may sleep meanwhile: of another
+    /// thread, or inside of another loop.
     @discardableResult
     @inline(__always) func withLock(_ body: () -> Void) -> Bool {
         while true {
             let number = owner.loopNumber
-            var isForeign: Bool?
+            var isWaitedFor: Bool?
             LivingLoops.with(number) { loop in
                 loop.lock.lock()
                 defer { loop.lock.unlock() }
                 guard owner.loopNumber == number else { return }
                 body()
-                isForeign = !loop.isCurrent
+                isWaitedFor = loop.wake.isEmbedded || !loop.isCurrent
             }
-            if let isForeign { return isForeign }
+            if let isWaitedFor { return isWaitedFor }
             if owner.withoutOwner(body) != nil { return false }
         }
     }

@@ -46,7 +46,7 @@ extension EventRunLoop {
         guard let items = items(of: mode) else { return nil }
         let now = stall_monotonic_ns()
         let isWorkWaiting =
-            items.mayHaveSignals || blocks.mayHoldBlock(for: mode, isCommon: items.isCommon)
+            items.isAnySignalled || blocks.mayHoldBlock(for: mode, isCommon: items.isCommon)
         let deadline = isWorkWaiting ? now : items.timers.pointee.wakeDeadline()
         return deadline == .max ? nil : MonotonicInstant(nanoseconds: max(now, deadline))
     }
@@ -78,6 +78,20 @@ extension EventRunLoop {
         guard items.poller?.isBroken == false, items.poller?.isLost == false else { return }
         // The mode has no descriptors, so these are the loop's own: each is reported once a change.
         var ready = stall_ready()
-        for _ in 0..<3 where stall_poller_poll(epoll, &ready, 1) <= 0 { return }
+        for _ in 0..<3 {
+            if stall_poller_poll(epoll, &ready, 1) <= 0 { break }
+        }
+        // One that was posted just now may have been reported by what was taken.
+        tellEmbedder(of: items, wasWoken: false)
+    }
+
+    /// A run has ended that may have taken the report of something that it did not look at any more: the descriptor reports it
+    /// again. With the lock.
+    func tellEmbedder(of items: ModeItems, wasWoken: Bool) {
+        guard embeddedItems.contains(where: { $0 === items }) else { return }
+        let isWorkWaiting =
+            wasWoken || items.isAnySignalled
+            || blocks.mayHoldBlock(for: items.mode, isCommon: items.isCommon)
+        if isWorkWaiting { wake.nudge() }
     }
 }

@@ -111,6 +111,7 @@ extension EventRunLoop {
     }
 
     private func endRun(restoring outer: OuterRun) {
+        let ran = running
         running = outer.items
         runDepth -= 1
         isStopRequested = outer.isStopRequested
@@ -126,8 +127,11 @@ extension EventRunLoop {
             stall_beacon_publish_awake(beacon, now)
             watchMainQueue(in: items)
         } else {
-            wake.reset()
-            if !embeddedItems.isEmpty { armForEmbedding() }
+            let wasWoken = wake.reset()
+            if !embeddedItems.isEmpty {
+                armForEmbedding()
+                if let ran { tellEmbedder(of: ran, wasWoken: wasWoken) }
+            }
             ignoresWakeUps = true
             publish(.unknown)
             stall_beacon_publish(beacon, UInt8(STALL_LOOP_IDLE), now)

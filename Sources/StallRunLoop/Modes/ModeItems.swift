@@ -158,6 +158,16 @@ final class ModeItems {
     /// Whether a source may have been signalled since the last pass.
     @inline(__always) var mayHaveSignals: Bool { hasSignals.load(ordering: .acquiring) }
 
+    /// Whether a source is signalled now. Forgets those that were, and are gone or served. With the loop's lock.
+    var isAnySignalled: Bool {
+        guard mayHaveSignals else { return false }
+        return signals.withLock { noted in
+            noted.removeAll { signalledSource(in: $0) == nil }
+            if noted.slots.isEmpty { hasSignals.store(false, ordering: .relaxed) }
+            return !noted.slots.isEmpty
+        }
+    }
+
     /// The sources that are signalled now, by order and then by the time of their signal. They stay noted until a later
     /// pass finds them served: a run that is nested in one of them may serve the others. A source is signalled before
     /// it is noted, so one that is found not to be, with the notes locked, will be noted again.

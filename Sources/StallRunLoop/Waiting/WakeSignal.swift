@@ -148,8 +148,11 @@ struct WakeSignal: ~Copyable {
         return old & Self.woken != 0
     }
 
-    /// The outermost run ends.
-    func reset() { state.bitwiseAnd(Self.embedded, ordering: .releasing) }
+    /// The outermost run ends. Returns whether a wake-up was pending.
+    @discardableResult func reset() -> Bool {
+        let old = state.bitwiseAnd(Self.embedded, ordering: .acquiringAndReleasing).oldValue
+        return old & Self.woken != 0
+    }
 
     /// A nested run ends. Its stop is over; the outer one is woken if `isWoken`.
     func restore(isWoken: Bool) {

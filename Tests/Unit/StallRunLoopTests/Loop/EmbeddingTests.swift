@@ -103,6 +103,94 @@ import Testing
         }
     }
 
+    @Test func `a signalled source that is gone leaves nothing to do`() throws {
+        try onFreshThreadThrowing {
+            let loop = EventRunLoop.current
+            let descriptor = try loop.fileDescriptor()
+            for isRemoved in [false, true] {
+                let source = LoopSource { _ in }
+                loop.add(source, toMode: .default)
+                source.signal()
+                #expect(loop.pollTimeout() == 0)
+                if isRemoved {
+                    loop.remove(source, fromMode: .default)
+                } else {
+                    source.invalidate()
+                }
+                #expect(loop.pollTimeout() == -1)
+                for _ in 0..<2 { loop.run(for: .zero) }
+                var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+                #expect(poll(&request, 1, 0) == 0)
+            }
+        }
+    }
+
+    /// Method: another thread acts at each place of a run, and the observer takes the report, as the run's look at the kernel does when
+    /// it comes just before it. The other loop waits for the descriptor alone.
+    @Test func `what comes while a run looks at other things is told by the descriptor`() throws {
+        try onFreshThreadThrowing {
+            let loop = EventRunLoop.current
+            nonisolated(unsafe) var (done, made) = (0, 0)
+            let source = LoopSource { _ in done += 1 }
+            loop.add(source, toMode: .default)
+            let descriptor = try loop.fileDescriptor()
+            func isReadable() -> Bool {
+                var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+                return poll(&request, 1, 0) == 1
+            }
+            let acts: [@Sendable () -> Void] = [
+                { loop.post { done += 1 } },
+                {
+                    source.signal()
+                    loop.wakeUp()
+                },
+            ]
+            for act in acts {
+                for activity in [LoopActivity.entry, .beforeTimers, .beforeSources, .exit] {
+                    let observer = LoopObserver(activities: activity, repeats: false) { _, _ in
+                        made += 1
+                        onFreshThread(act)
+                        var report = stall_ready()
+                        while stall_poller_poll(descriptor, &report, 1) > 0 {}
+                    }
+                    loop.add(observer, toMode: .default)
+                    loop.post {}
+                    for _ in 0..<5 where isReadable() { loop.run(for: .zero) }
+                    #expect(done == made && made > 0)
+                    #expect(!isReadable())
+                }
+            }
+        }
+    }
+
+    @Test func `a timer that is moved nearer between runs is told by the descriptor`() throws {
+        try onFreshThreadThrowing {
+            let loop = EventRunLoop.current
+            nonisolated(unsafe) var calls = 0
+            let timer = LoopTimer(after: .seconds(1_000), every: .seconds(1_000)) { _ in calls += 1
+            }
+            loop.add(timer, toMode: .default)
+            let descriptor = try loop.fileDescriptor()
+            func serve() {
+                let before = calls
+                for _ in 0..<20 where calls == before {
+                    var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+                    #expect(poll(&request, 1, 20_000) == 1)
+                    loop.run(for: .zero)
+                }
+            }
+            loop.run(for: .zero)
+            timer.nextFire = MonotonicInstant(nanoseconds: stall_monotonic_ns() + 1_000_000)
+            serve()
+            timer.tolerance = .seconds(400)
+            timer.nextFire = MonotonicInstant(nanoseconds: stall_monotonic_ns() + 1_000_000)
+            loop.run(for: .zero)
+            timer.tolerance = .zero
+            serve()
+            #expect(calls == 2)
+        }
+    }
+
     @Test func `each of two modes has its timers`() throws {
         try onFreshThreadThrowing {
             let loop = EventRunLoop.current
