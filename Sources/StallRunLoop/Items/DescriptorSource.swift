@@ -15,7 +15,8 @@ public struct DescriptorEvents: OptionSet, Hashable, Sendable {
     public static let readable = DescriptorEvents(rawValue: EPOLLIN.rawValue)
     /// Writing would not block.
     public static let writable = DescriptorEvents(rawValue: EPOLLOUT.rawValue)
-    /// The other side closed. Always reported.
+    /// The other side closed in both directions; a paused source gets it also when only the other side's stream has ended,
+    /// which is otherwise `readable`. Always reported.
     public static let hangUp = DescriptorEvents(rawValue: EPOLLHUP.rawValue)
     /// The descriptor failed; read or write to learn the error. Always reported.
     public static let error = DescriptorEvents(rawValue: EPOLLERR.rawValue)
@@ -45,18 +46,21 @@ public final class DescriptorSource: @unchecked Sendable {
     /// A descriptor that the library has opened, or keeps, for a source of another kind: it may have another number by now.
     let opened: OpenedDescriptor?
 
-    /// The events that the handler waits for. Set it to nothing to pause: the end of a stream and errors are reported
-    /// all the same. A loop that sleeps notices a change at once; one event that it was woken for already may still
-    /// come.
+    /// The events that the handler waits for. Set it to nothing to pause: the end of the other side's stream, and errors, are
+    /// reported all the same, as `hangUp` and `error`, each once until the source waits for something again. A loop that
+    /// sleeps notices a change at once; one event that it was woken for already may still come.
     public var events: DescriptorEvents {
         get { DescriptorEvents(rawValue: wanted.load(ordering: .acquiring)) }
         set {
+            if !newValue.isEmpty { told.store(0, ordering: .relaxed) }
             // Stored before the loops are looked at: one that takes the source after that reads the new events.
             wanted.store(newValue.rawValue, ordering: .releasing)
             for loop in places.withLock({ $0.loops }) { loop.eventsChanged(of: self) }
         }
     }
     private let wanted: Atomic<UInt32>
+    /// The ends that were reported while it waits for nothing.
+    let told = Atomic<UInt32>(0)
 
     /// Nil once the source was invalidated. Guarded by the lock of `places`.
     @exclusivity(unchecked) private var handler: ((DescriptorSource, DescriptorEvents) -> Void)?
@@ -137,6 +141,13 @@ public final class DescriptorSource: @unchecked Sendable {
 
     /// False once it was invalidated.
     public var isValid: Bool { validity.load(ordering: .acquiring) }
+
+    /// The ends in a report of the kernel that are new to it while it waits for nothing: each is reported once.
+    func untold(_ events: UInt32) -> UInt32 {
+        var ends = events & (EPOLLHUP.rawValue | EPOLLERR.rawValue)
+        if events & EPOLLRDHUP.rawValue != 0 { ends |= EPOLLHUP.rawValue }
+        return ends & ~told.load(ordering: .relaxed)
+    }
 
     /// The number that a loop is to watch; -1 with errno when there is none now.
     @inline(__always) func numberToWatch() -> CInt { opened?.renewed() ?? descriptor }

@@ -97,6 +97,7 @@ extension EventRunLoop {
     func insertLocked(_ source: DescriptorSource, in items: ModeItems) throws(LoopError) -> Bool {
         let result: Result<Bool, LoopError> = source.places.withLock { places in
             guard source.isValid else { return .success(false) }
+            if places.isEmpty { source.told.store(0, ordering: .relaxed) }
             do throws(LoopError) {
                 let slot = try items.add(source, of: self)
                 places.append(ItemPlace(self, items.mode, slot: slot, items: items))

@@ -158,7 +158,9 @@ extension EventRunLoop {
         batch.count = 0
         batch.removals = items.removals
         for index in 0..<Int(max(0, count)) {
-            let isSource = items.poller?.forEachSource(of: batch.reported[index]) { ready, source in
+            let isSource = items.poller?.forEachSource(
+                of: batch.reported[index], isFinal: true
+            ) { ready, source in
                 batch.append(ready, source)
             }
             if isSource == false, case .mainQueue = items.resolve(batch.reported[index]) {

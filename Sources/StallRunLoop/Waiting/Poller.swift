@@ -148,8 +148,12 @@ final class Poller {
         var tokens: [UInt64] = []
         for slot in registrations.indices {
             guard let source = registrations[slot].source, !source.isOfParent else { continue }
+            let waited = source.events
+            // It would be ready forever.
+            if waited.isEmpty && source.told.load(ordering: .relaxed) != 0 { continue }
             // The bits of poll and epoll are the same.
-            let events = Int16(truncatingIfNeeded: source.events.rawValue & 0xff)
+            let asked = waited.isEmpty ? EPOLLRDHUP.rawValue : waited.rawValue & 0xff
+            let events = Int16(truncatingIfNeeded: asked)
             let number = source.numberToWatch()
             guard number >= 0 else { continue }
             requests.append(pollfd(fd: number, events: events, revents: 0))
@@ -168,8 +172,17 @@ final class Poller {
         for index in Array(first..<requests.count) + Array(0..<first) {
             let events = requests[index].revents
             guard events != 0, Int32(events) & POLLNVAL == 0 else { continue }
-            lastPolled = tokens[index] & 0xffff_ffff
-            return stall_ready(events: UInt32(UInt16(bitPattern: events)), token: tokens[index])
+            var ready = stall_ready(
+                events: UInt32(UInt16(bitPattern: events)), token: tokens[index])
+            if let slot = slot(of: ready), let source = registrations[slot].source,
+                source.events.isEmpty
+            {
+                ready.events = source.untold(ready.events)
+                guard ready.events != 0 else { continue }
+                claim(ready)
+            }
+            lastPolled = ready.token & 0xffff_ffff
+            return ready
         }
         return nil
     }
@@ -243,7 +256,8 @@ final class Poller {
             firstSlots[number] = nil
             registrations[slot].next = nil
         }
-        if stall_poller_add(epoll, number, Self.asked(source.events), token(of: slot)) == 0 {
+        registrations[slot].next = nil
+        if stall_poller_add(epoll, number, asked(from: slot), token(of: slot)) == 0 {
             firstSlots[number] = slot
             registrations[slot].watch = .shared
             return nil
@@ -317,22 +331,44 @@ final class Poller {
         }
     }
 
-    /// The kernel reports a hang-up also to those who ask for nothing: to them once, not for as long as it lasts.
-    private static func asked(_ events: DescriptorEvents) -> UInt32 {
-        events.isEmpty ? EPOLLET.rawValue : events.rawValue
+    /// The events to request for the sources of a descriptor, from the first on. The kernel reports a hang-up also to those who
+    /// ask for nothing, and they ask for the end of the stream: once, not for as long as it lasts. A new request has it
+    /// reported again.
+    private func asked(from first: Int) -> UInt32 {
+        var events: DescriptorEvents = []
+        var waitsForEnd = false
+        var place: Int? = first
+        while let slot = place {
+            if let source = registrations[slot].source {
+                let own = source.events
+                events.formUnion(own)
+                if own.isEmpty && source.untold(EPOLLRDHUP.rawValue) != 0 { waitsForEnd = true }
+            }
+            place = registrations[slot].next
+        }
+        let end = waitsForEnd ? EPOLLRDHUP.rawValue : 0
+        return (events.isEmpty ? EPOLLET.rawValue : events.rawValue) | end
     }
 
     /// Gives the entry of a descriptor the events of all its sources, and the token of the first. False when the set has no
     /// such entry.
     private func changeEntry(of descriptor: CInt) -> Bool {
         guard let first = firstSlots[descriptor] else { return false }
-        var events: DescriptorEvents = []
-        var place: Int? = first
-        while let slot = place {
-            if let source = registrations[slot].source { events.formUnion(source.events) }
-            place = registrations[slot].next
-        }
-        return stall_poller_change(epoll, descriptor, Self.asked(events), token(of: first)) == 0
+        return stall_poller_change(epoll, descriptor, asked(from: first), token(of: first)) == 0
+    }
+
+    /// An end is reported to a source that waits for nothing. By a new request the others of its descriptor have their turn, and
+    /// one that waits for something is not woken by it again and again.
+    private func claim(_ ready: stall_ready) {
+        guard let slot = slot(of: ready), let source = registrations[slot].source,
+            source.events.isEmpty
+        else { return }
+        source.told.bitwiseOr(ready.events, ordering: .relaxed)
+        let number = registrations[slot].number
+        guard !isBroken, registrations[slot].watch == .shared,
+            let first = firstSlots[number], registrations[first].next != nil
+        else { return }
+        _ = changeEntry(of: number)
     }
 
     private func token(of slot: Int) -> UInt64 {
@@ -375,28 +411,32 @@ final class Poller {
         return slot
     }
 
+    /// The events that the quick way is for; the ends of streams are looked at more closely.
+    private static var dataEvents: UInt32 { EPOLLIN.rawValue | EPOLLOUT.rawValue }
+
     /// Whom an event of the set is for: hands one event for each such source to `body`, with that source's own token. False
-    /// when it is not for a source.
+    /// when it is not for a source. With `isFinal`, all are served.
     @inline(__always) func forEachSource(
-        of ready: stall_ready, _ body: (stall_ready, DescriptorSource) -> Void
+        of ready: stall_ready, isFinal: Bool, _ body: (stall_ready, DescriptorSource) -> Void
     ) -> Bool {
         guard ready.token < Self.mainQueueToken else { return false }
         guard let first = slot(of: ready) else {
             lateEvents += 1
             return true
         }
-        if registrations[first].next == nil, registrations[first].watch == .shared,
-            let source = registrations[first].source
+        if ready.events & Self.dataEvents != 0, registrations[first].next == nil,
+            registrations[first].watch == .shared, let source = registrations[first].source
         {
             body(ready, source)
         } else {
-            handOut(ready, to: first, body)
+            handOut(ready, to: first, isFinal: isFinal, body)
         }
         return true
     }
 
     @inline(never) private func handOut(
-        _ ready: stall_ready, to first: Int, _ body: (stall_ready, DescriptorSource) -> Void
+        _ ready: stall_ready, to first: Int, isFinal: Bool,
+        _ body: (stall_ready, DescriptorSource) -> Void
     ) {
         if case .substitute = registrations[first].watch, let source = registrations[first].source {
             let events = source.events.intersection(Self.fileEvents).rawValue
@@ -406,9 +446,15 @@ final class Poller {
         while let slot = place {
             place = registrations[slot].next
             guard let source = registrations[slot].source else { continue }
-            let events = source.events.union([.hangUp, .error]).rawValue & ready.events
+            let waited = source.events
+            let events =
+                waited.isEmpty
+                ? source.untold(ready.events)
+                : waited.union([.hangUp, .error]).rawValue & ready.events
             guard events != 0 else { continue }
-            body(stall_ready(events: events, token: token(of: slot)), source)
+            let own = stall_ready(events: events, token: token(of: slot))
+            body(own, source)
+            if isFinal { claim(own) }
         }
     }
 
@@ -418,10 +464,11 @@ final class Poller {
         if ready.token == Self.wakeToken { return nil }
         var chosen: stall_ready?
         var isShared = false
-        _ = forEachSource(of: ready) { own, _ in
+        _ = forEachSource(of: ready, isFinal: false) { own, _ in
             if chosen != nil { isShared = true } else { chosen = own }
         }
         if isShared { chosen = nextTurn(of: ready) }
+        if let chosen, chosen.events & Self.dataEvents == 0 { claim(chosen) }
         return chosen.map { .descriptor($0) }
     }
 
@@ -435,7 +482,7 @@ final class Poller {
         }
         var chosen = ready
         var isAny = false
-        handOut(ready, to: first) { own, _ in
+        handOut(ready, to: first, isFinal: false) { own, _ in
             if !isAny || place(own) < place(chosen) { chosen = own }
             isAny = true
         }

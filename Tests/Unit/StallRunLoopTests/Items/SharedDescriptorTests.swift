@@ -42,6 +42,55 @@ import Testing
         }
     }
 
+    /// Method: every end that a peer can make, with one to three paused sources, and one that waits for room; by each way to ask.
+    @Test(arguments: ["strict", "batch", "without a set"], StreamEnd.allCases)
+    func `each paused source is told once of the other side's end`(
+        way: String, end: StreamEnd
+    ) throws {
+        try onFreshThreadThrowing {
+            let loop = EventRunLoop.current
+            loop.descriptorDelivery = way == "batch" ? .batch : .strict
+            loop.schedule(every: .milliseconds(1)) { _ in }
+            loop.run(for: .milliseconds(2))
+            for count in 1...3 {
+                for hasWriter in [false, true] {
+                    let (own, peer) = end.makePair()
+                    defer {
+                        close(own)
+                        if end == .unixShutdown { close(peer) }
+                    }
+                    nonisolated(unsafe) var log = [[DescriptorEvents]](repeating: [], count: count)
+                    nonisolated(unsafe) var writerCalls = 0
+                    let sources = (0..<count).map { index in
+                        DescriptorSource(descriptor: own, events: []) { log[index].append($1) }
+                    }
+                    let writer = DescriptorSource(descriptor: own, events: .writable) { _, _ in
+                        writerCalls += 1
+                    }
+                    if hasWriter { try loop.add(writer, toMode: .default) }
+                    for source in sources { try loop.add(source, toMode: .default) }
+                    if way == "without a set" {
+                        loop.lastRenewal = stall_monotonic_ns()
+                        loop.defaultItems.poller!.isBroken = true
+                    }
+                    for _ in 0..<3 { loop.run(for: .zero) }
+                    #expect(log.allSatisfy { $0 == [] })
+                    end.make(peer)
+                    for _ in 0..<30 { loop.run(for: .zero) }
+                    #expect(log.allSatisfy { $0 == [.hangUp] })
+                    #expect(hasWriter == (writerCalls > 5))
+                    // Resumed and paused again, it is told again.
+                    log[0] = []
+                    sources[0].events = .writable
+                    sources[0].events = []
+                    for _ in 0..<30 { loop.run(for: .zero) }
+                    #expect(log.allSatisfy { $0 == [.hangUp] })
+                    for source in sources + [writer] { source.invalidate() }
+                }
+            }
+        }
+    }
+
     @Test func `the app's close closes a descriptor that has two sources`() throws {
         try onFreshThreadThrowing {
             let loop = EventRunLoop.current
@@ -225,5 +274,43 @@ import Testing
         var numbers: [CInt] = [0, 0]
         socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, &numbers)
         return (numbers[0], numbers[1])
+    }
+}
+
+/// How the other side ends its stream.
+enum StreamEnd: CaseIterable {
+    case unixClose, unixShutdown, tcpClose
+
+    /// Two sockets that are connected.
+    func makePair() -> (CInt, CInt) {
+        var ends: [CInt] = [-1, -1]
+        guard self == .tcpClose else {
+            socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, &ends)
+            return (ends[0], ends[1])
+        }
+        let listener = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+        defer { close(listener) }
+        ends[1] = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = INADDR_LOOPBACK.bigEndian
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(listener, $0, size)
+                listen(listener, 1)
+                getsockname(listener, $0, &size)
+                connect(ends[1], $0, size)
+            }
+        }
+        ends[0] = accept(listener, nil, nil)
+        return (ends[0], ends[1])
+    }
+
+    func make(_ peer: CInt) {
+        switch self {
+        case .unixShutdown: shutdown(peer, CInt(SHUT_WR))
+        case .unixClose, .tcpClose: close(peer)
+        }
     }
 }
