@@ -69,7 +69,7 @@ public final class FileSource: Sendable {
         }
         var call: UnsafePointer<CChar> = Self.noCall
         let watch = FileWatch(path, events)
-        guard let opened = OpenedDescriptor({ watch.open(again: $0) }) else {
+        guard let opened = OpenedDescriptor({ watch.descriptor(again: $0) }) else {
             throw .system(call: watch.failedCall, errno: errno)
         }
         self.path = path
@@ -127,7 +127,7 @@ private final class FileWatch: Sendable {
     var number: CInt { watch.load(ordering: .relaxed) }
     var failedCall: String { failed.withLock { $0 } }
 
-    func open(again: Bool) -> CInt {
+    func descriptor(again: Bool) -> CInt {
         var call: UnsafePointer<CChar> = FileSource.noCall
         var watch: CInt = -1
         let number = stall_watch_descriptor(path, events, again, &watch, &call)

@@ -20,12 +20,12 @@ final class OpenedDescriptor: Sendable {
     private let over = Atomic<Bool>(false)
     private let state: Locked<State>
     /// Opens it. -1 with errno.
-    private let open: @Sendable (_ again: Bool) -> CInt
+    private let opener: @Sendable (_ again: Bool) -> CInt
 
     /// Nil with errno if it cannot be opened.
-    init?(_ open: @escaping @Sendable (_ again: Bool) -> CInt) {
-        self.open = open
-        let number = open(false)
+    init?(_ opener: @escaping @Sendable (_ again: Bool) -> CInt) {
+        self.opener = opener
+        let number = opener(false)
         current = Atomic(number)
         state = Locked(State(ticket: stall_descriptor_own_one(number)))
         if number < 0 { return nil }
@@ -33,7 +33,7 @@ final class OpenedDescriptor: Sendable {
 
     /// A socket that another one cannot be opened for.
     init(socket: CInt) {
-        open = { _ in
+        opener = { _ in
             errno = EBADF
             return -1
         }
@@ -72,7 +72,7 @@ final class OpenedDescriptor: Sendable {
         state.withLock { state in
             if isOwn(state) { return number }
             close(state)
-            var made = open(true)
+            var made = opener(true)
             if made < 0 && ![EMFILE, ENFILE, ENOMEM].contains(errno) {
                 made = stall_ready_descriptor_create()
                 if made >= 0 { over.store(true, ordering: .releasing) }
