@@ -23,7 +23,9 @@ extension ReportStore {
             let watched = try WatchedLoops(connection)
             var hashes: [Int64: Int64] = [:]
             let groups = try connection.prepare("select id, hash from signature")
-            while try groups.step() { hashes[try groups.integer(at: 0)] = try groups.integer(at: 1) }
+            while try groups.step() {
+                hashes[try groups.integer(at: 0)] = try groups.integer(at: 1)
+            }
             var names: [String] = []
             var numbers: [String: Int] = [:]
             let loops = reader.loops.mapValues { loop in
@@ -56,7 +58,9 @@ extension ReportStore {
                     isWatched = watched.contains(source: place.source, loop: place.loop)
                     last = place
                 }
-                guard let hash = hashes[signature] else { throw rows.damage("a report of no group") }
+                guard let hash = hashes[signature] else {
+                    throw rows.damage("a report of no group")
+                }
                 body(
                     RunStall(
                         run: run, loop: name, signature: hash, cause: try rows.causeClass(at: 4),

@@ -206,12 +206,14 @@ package enum RecordStep: Hashable, Sendable {
             guard let partial = RecordsAnswer(answer) else {
                 let type = answer.fields["content-type"].map { " (\($0.prefix(80)))" } ?? ""
                 self = .wait(
-                    reason: "answered \(answer.status) as no receiver of OTLP does\(type)\(answer.words)",
+                    reason:
+                        "answered \(answer.status) as no receiver of OTLP does\(type)\(answer.words)",
                     seconds: nil)
                 return
             }
             self = .taken(
-                refused: min(partial.refusedCount, count), reason: String(partial.message.prefix(200)))
+                refused: min(partial.refusedCount, count),
+                reason: String(partial.message.prefix(200)))
         case 400, 422:
             self = .divide(reason: "answered \(answer.status)\(answer.words)", isOfRecords: true)
         case 500:

@@ -120,7 +120,8 @@ let even = [
 let uneven = [
     Design(first: 10, second: 10, hours: (400, 100)),
     Design(first: 10, second: 10, isShared: true, hours: (400, 100)),
-    Design(first: 10, second: 10, spread: 1), Design(first: 10, second: 10, isShared: true, spread: 1),
+    Design(first: 10, second: 10, spread: 1),
+    Design(first: 10, second: 10, isShared: true, spread: 1),
 ]
 let three = Design(first: 3, second: 3)
 if isShort {
@@ -155,8 +156,9 @@ if isShort {
     cases.append(Case(design: even[3], lengths: .constant, stalls: 10, groups: 200))
     // Rare groups, many of which are on one side only.
     let watchedLonger = Design(first: 10, second: 10, hours: (100, 400))
-    for design in [even[1], even[2], even[3], even[4], even[5], uneven[0], uneven[2], watchedLonger]
-    {
+    for design in [
+        even[1], even[2], even[3], even[4], even[5], uneven[0], uneven[2], watchedLonger,
+    ] {
         for limit in [1.5, 4] {
             cases.append(
                 Case(design: design, lengths: .constant, stalls: 1, groups: 50, limit: limit))

@@ -118,7 +118,8 @@ import Testing
         AWSApiGatewayManagementApi
         """,
         "awslabs/aws-crt-swift": "AwsCommonRuntimeKit",
-        "mongodb/mongo-swift-driver": "MongoSwift MongoSwiftSync", "mongodb/swift-bson": "SwiftBSON",
+        "mongodb/mongo-swift-driver": "MongoSwift MongoSwiftSync",
+        "mongodb/swift-bson": "SwiftBSON",
         "lovetodream/oracle-nio": "OracleNIO", "swift-server/swift-memcache-gsoc": "Memcache",
         "apple/swift-cassandra-client": "CassandraClient", "Kitura/Swift-JWT": "SwiftJWT",
         "GraphQLSwift": "GraphQL Graphiti", "apple/swift-distributed-actors": "DistributedCluster",
@@ -150,7 +151,8 @@ import Testing
     }
 
     @Test(arguments: [
-        "App", "VaporShop", "NIOShop", "MyJobs", "Routes", "FluentModels", "Models", "SotoApp", "Sotoyama", "AWSTools",
+        "App", "VaporShop", "NIOShop", "MyJobs", "Routes", "FluentModels", "Models", "SotoApp",
+        "Sotoyama", "AWSTools",
         "SmithyShop", "_SotoShop",
     ])
     func `a module of another name is the app's`(module: String) {
@@ -164,7 +166,8 @@ import Testing
         ("sqlite_nio_sqlite3_step", .system), ("c_hb_bcrypt_hashpass", .system),
         ("swiftahc_cshims_strptime", .system), ("Keccak_HashUpdate", .system),
         ("KeccakP1600_Permute_24rounds", .system), ("Soto_XML_ParseBuffer", .system),
-        ("decode_frame", .app), ("KeccakF1600", .app), ("Keccak::Permute(int)", .app), ("Soto_sync", .app),
+        ("decode_frame", .app), ("KeccakF1600", .app), ("Keccak::Permute(int)", .app),
+        ("Soto_sync", .app),
         ("CNIOHelper_run", .app), ("CGRPCThing", .app),
     ])
     func `so it is by its names`(function: String, expected: FrameClass) {
@@ -175,7 +178,8 @@ import Testing
     /// Goal: what debug information assigns to the app is the app's, whatever it is called; what it assigns to a
     /// package that is checked out is not.
     @Test(arguments: [
-        "Keccak_HashUpdate", "CNIOLinux_poll", "Soto_XML_Parse", "c_nio_llhttp_execute", "sqlite_nio_sqlite3_step",
+        "Keccak_HashUpdate", "CNIOLinux_poll", "Soto_XML_Parse", "c_nio_llhttp_execute",
+        "sqlite_nio_sqlite3_step",
     ])
     func `a function of the app's own sources is the app's`(function: String) {
         func frameClass(file: String?) -> FrameClass {
@@ -185,7 +189,9 @@ import Testing
         }
         #expect(frameClass(file: "/src/shop/Sources/CShop/keccak.c") == .app)
         #expect(frameClass(file: nil) == .system)
-        let packages = ["/src/shop/.build/checkouts", "/home/ci/DerivedData/shop/SourcePackages/checkouts"]
+        let packages = [
+            "/src/shop/.build/checkouts", "/home/ci/DerivedData/shop/SourcePackages/checkouts",
+        ]
         for package in packages {
             #expect(frameClass(file: package + "/swift-nio/Sources/CNIOLinux/shim.c") == .system)
         }

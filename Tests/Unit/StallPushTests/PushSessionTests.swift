@@ -222,7 +222,9 @@ import Testing
         let other = try push(15, over: &line)
         #expect(other.failure == nil && other.refusedCount == 3 && other.lineCount == 12)
         #expect(other.refused.count == 3)
-        #expect(PushStep(refusal, through: 1, lineCount: -1) == PushStep(refusal, through: 1, lineCount: 0))
+        #expect(
+            PushStep(refusal, through: 1, lineCount: -1)
+                == PushStep(refusal, through: 1, lineCount: 0))
     }
 
     @Test func `after a gap it goes on from where the collector is`() throws {
@@ -339,9 +341,11 @@ import Testing
         #expect(HTTPAnswer(heads: Array("SSH-2.0-x\r\n".utf8), body: []) == nil)
         #expect(HTTPAnswer(heads: Array("HTTP/1.1 99999999999999999999\r\n".utf8), body: []) == nil)
         for (text, seconds) in [
-            ("-5", 0), ("1e9", nil), ("99999999", 86_400), ("", nil), ("3 ", 3), ("\t3\t", 3), ("3 4", nil),
+            ("-5", 0), ("1e9", nil), ("99999999", 86_400), ("", nil), ("3 ", 3), ("\t3\t", 3),
+            ("3 4", nil),
             ("99999999999999999999", 86_400), (String(repeating: "9", count: 5000), 86_400),
-            ("-99999999999999999999", 0), ("Wed, 21 Oct 2026 07:28:00 GMT", nil), ("+", nil), ("-", nil),
+            ("-99999999999999999999", 0), ("Wed, 21 Oct 2026 07:28:00 GMT", nil), ("+", nil),
+            ("-", nil),
         ]
             as [(String, Int?)]
         {

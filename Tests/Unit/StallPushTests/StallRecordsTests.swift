@@ -36,20 +36,27 @@ import Testing
     }
 
     /// Goal: a trace's other half finds its stalls. Source: the JSON mapping of OTLP, which has these ids in hexadecimal.
-    @Test(arguments: [
-        (
-            ["span": "GET /, a, trace 4BF92F3577B34DA6A3CE929D0E0E4736, span 00f067aa0ba902b7, for 2 s"],
-            "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
-        ),
-        (
-            ["request": "GET /, trace 4bf92f3577b34da6a3ce929d0e0e4736, for 2 s"],
-            "4bf92f3577b34da6a3ce929d0e0e4736", nil
-        ),
-        (["span": "query, trace a3ce929d0e0e4736, for 2 s"], "0000000000000000a3ce929d0e0e4736", nil),
-        (["open span": "GET /, trace 4bf92f3577b34da6a3ce929d0e0e4736, for 2 s"], nil, nil),
-        (["span": "GET /, trace 00000000000000000000000000000000, for 2 s"], nil, nil),
-        (["span": "GET /, trace none, span 12, for 2 s"], nil, nil),
-    ] as [([String: String], String?, String?)])
+    @Test(
+        arguments: [
+            (
+                [
+                    "span":
+                        "GET /, a, trace 4BF92F3577B34DA6A3CE929D0E0E4736, span 00f067aa0ba902b7, for 2 s"
+                ],
+                "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+            ),
+            (
+                ["request": "GET /, trace 4bf92f3577b34da6a3ce929d0e0e4736, for 2 s"],
+                "4bf92f3577b34da6a3ce929d0e0e4736", nil
+            ),
+            (
+                ["span": "query, trace a3ce929d0e0e4736, for 2 s"],
+                "0000000000000000a3ce929d0e0e4736", nil
+            ),
+            (["open span": "GET /, trace 4bf92f3577b34da6a3ce929d0e0e4736, for 2 s"], nil, nil),
+            (["span": "GET /, trace 00000000000000000000000000000000, for 2 s"], nil, nil),
+            (["span": "GET /, trace none, span 12, for 2 s"], nil, nil),
+        ] as [([String: String], String?, String?)])
     func `a record has the ids of its request's trace`(
         evidence: [String: String], trace: String?, span: String?
     ) throws {
@@ -60,34 +67,42 @@ import Testing
         report.cause = StallCause(
             .lock, confidence: 1, shares: [],
             evidence: evidence.map { CauseEvidence($0.key, $0.value) } + [
-                CauseEvidence("pod", "shop-7d9"), CauseEvidence("container", String(repeating: "a1", count: 32)),
+                CauseEvidence("pod", "shop-7d9"),
+                CauseEvidence("container", String(repeating: "a1", count: 32)),
             ])
         let bytes = try StallRecords.document(
-            [StallRecord(report: report, title: "", signature: "0", stack: "", function: "save(_:)")],
+            [
+                StallRecord(
+                    report: report, title: "", signature: "0", stack: "", function: "save(_:)")
+            ],
             observed: UnixTime(microseconds: 1))
         let text = String(decoding: bytes, as: UTF8.self)
-        #expect(text.contains("traceId") == (trace != nil) && text.contains("spanId") == (span != nil))
+        #expect(
+            text.contains("traceId") == (trace != nil) && text.contains("spanId") == (span != nil))
         if let trace { #expect(text.contains(#""traceId":"\#(trace)""#), "\(text)") }
         if let span { #expect(text.contains(#""spanId":"\#(span)""#), "\(text)") }
         for part in [
             #"{"key":"code.function.name","value":{"stringValue":"save(_:)"}}"#,
             #"{"key":"k8s.pod.name","value":{"stringValue":"shop-7d9"}}"#,
-            #"{"key":"container.id","value":{"stringValue":"a1a1"#, #"{"key":"thread.id","value":{"intValue":"4711"}}"#,
+            #"{"key":"container.id","value":{"stringValue":"a1a1"#,
+            #"{"key":"thread.id","value":{"intValue":"4711"}}"#,
         ] { #expect(text.contains(part), "\(part) in \(text)") }
     }
 
     /// Goal: a resource has each attribute once, and a name is never taken for a number.
-    @Test(arguments: [
-        (["container": "abcdef012345", "container id": "abcdef0123450"], nil, "abcdef0123450"),
-        (
-            [
-                "container": "abcdef012345", "container id": "abcdef012345" + String(repeating: "0", count: 52),
-            ], nil, "abcdef012345" + String(repeating: "0", count: 52)
-        ),
-        (["container": "abcdef012345"], nil, "abcdef012345"),
-        (["container": "shop"], "shop", nil),
-        (["container": "shop", "container id": "abcdef012345"], "shop", "abcdef012345"),
-    ] as [([String: String], String?, String?)])
+    @Test(
+        arguments: [
+            (["container": "abcdef012345", "container id": "abcdef0123450"], nil, "abcdef0123450"),
+            (
+                [
+                    "container": "abcdef012345",
+                    "container id": "abcdef012345" + String(repeating: "0", count: 52),
+                ], nil, "abcdef012345" + String(repeating: "0", count: 52)
+            ),
+            (["container": "abcdef012345"], nil, "abcdef012345"),
+            (["container": "shop"], "shop", nil),
+            (["container": "shop", "container id": "abcdef012345"], "shop", "abcdef012345"),
+        ] as [([String: String], String?, String?)])
     func `a container has one number and its name`(
         evidence: [String: String], name: String?, number: String?
     ) throws {
@@ -101,7 +116,8 @@ import Testing
             observed: UnixTime(microseconds: 1))
         let text = String(decoding: bytes, as: UTF8.self)
         func values(_ key: String) -> [String] {
-            text.components(separatedBy: "{\"key\":\"\(key)\",\"value\":{\"stringValue\":\"").dropFirst()
+            text.components(separatedBy: "{\"key\":\"\(key)\",\"value\":{\"stringValue\":\"")
+                .dropFirst()
                 .map { String($0.prefix { $0 != "\"" }) }
         }
         #expect(values("k8s.pod.name") == ["deadbeefcafe"], "\(text)")
@@ -126,22 +142,32 @@ import Testing
             (answer(200, "", nil), true), (answer(200, "", "application/x-protobuf"), true),
             (answer(200, "{}", nil), true), (answer(200, " { }\r\n", "text/plain"), true),
             (answer(202, "{}"), true), (answer(204, "", nil), true),
-            (answer(200, #"{"partialSuccess":{}}"#), true), (answer(200, #"{"partialSuccess":null}"#), true),
-            (answer(200, #"{"partialSuccess":{},"newer":1}"#, "application/json; charset=utf-8"), true),
-            (answer(200, #"{"partialSuccess":{"rejectedLogRecords":"0","errorMessage":""}}"#), true),
+            (answer(200, #"{"partialSuccess":{}}"#), true),
+            (answer(200, #"{"partialSuccess":null}"#), true),
+            (
+                answer(200, #"{"partialSuccess":{},"newer":1}"#, "application/json; charset=utf-8"),
+                true
+            ),
+            (
+                answer(200, #"{"partialSuccess":{"rejectedLogRecords":"0","errorMessage":""}}"#),
+                true
+            ),
             (answer(200, "<html>Sign in</html>", "text/html"), false),
             (answer(200, "<html>Sign in</html>"), false), (answer(200, "ok", "text/plain"), false),
             (answer(200, "", "application/grpc"), false),
             (answer(200, "", "application/grpc+proto", ["grpc-status": "0"]), false),
-            (answer(200, "", nil, ["grpc-status": "14"]), false), (answer(200, "", "text/html"), false),
+            (answer(200, "", nil, ["grpc-status": "14"]), false),
+            (answer(200, "", "text/html"), false),
             (answer(200, #"{"partialSuccess":{}}"#, "text/html"), false),
             (answer(200, #"{"partialSuccess":{}}"#, nil), false),
-            (answer(200, #"{"error":"sign in"}"#), false), (answer(200, "[]"), false), (answer(200, "null"), false),
+            (answer(200, #"{"error":"sign in"}"#), false), (answer(200, "[]"), false),
+            (answer(200, "null"), false),
             (answer(200, #"{"partialSuccess":{"rejectedLogRecords":3.5}}"#), false),
             (answer(200, #"{"partialSuccess":{"rejectedLogRecords":"x"}}"#), false),
             (answer(200, #"{"partialSuccess":{"rejectedLogRecords":-1}}"#), false),
             (answer(200, #"{"partialSuccess":{"rejectedLogRecords":1e300}}"#), false),
-            (answer(200, #"{"partialSuccess":7}"#), false), (answer(200, #"{"partialSuccess":"#), false),
+            (answer(200, #"{"partialSuccess":7}"#), false),
+            (answer(200, #"{"partialSuccess":"#), false),
         ] as [(HTTPReply, Bool)])
     func `only a receiver's answer says that records are taken`(reply: HTTPReply, isTaken: Bool) {
         switch RecordStep(reply, count: 5) {
@@ -166,7 +192,8 @@ import Testing
                 .taken(refused: 5, reason: "")
             ),
             (
-                answer(200, #"{"partial_success":{"rejected_log_records":"2","error_message":"old"}}"#),
+                answer(
+                    200, #"{"partial_success":{"rejected_log_records":"2","error_message":"old"}}"#),
                 .taken(refused: 2, reason: "old")
             ),
             (answer(413, ""), .halve),

@@ -121,7 +121,8 @@ extension RateRatio {
 
     fileprivate var intervalText: String {
         low <= 0 && !high.isFinite
-            ? "unknown" : low.short(after: "×") + " to "
+            ? "unknown"
+            : low.short(after: "×") + " to "
                 + (high.isFinite ? high.short(after: "×") : "any number")
     }
 }

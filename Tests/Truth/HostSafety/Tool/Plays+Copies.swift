@@ -113,9 +113,10 @@ private final class LoadedAgent {
     }
 
     func start(_ store: String) throws -> OpaquePointer {
-        typealias Start = @convention(c) (
-            UnsafePointer<stall_agent_configuration>?, UnsafeMutablePointer<CChar>?, Int
-        ) -> OpaquePointer?
+        typealias Start =
+            @convention(c) (
+                UnsafePointer<stall_agent_configuration>?, UnsafeMutablePointer<CChar>?, Int
+            ) -> OpaquePointer?
         let agent = "plugin".withCString { app in
             store.withCString { store in
                 var configuration = stall_agent_configuration()
@@ -131,7 +132,8 @@ private final class LoadedAgent {
 
     /// Computes for 300 ms in a thread that the library's agent watches.
     func watchStall(_ agent: OpaquePointer) {
-        typealias Watch = @convention(c) (OpaquePointer?, UnsafePointer<CChar>?, UInt32) ->
+        typealias Watch =
+            @convention(c) (OpaquePointer?, UnsafePointer<CChar>?, UInt32) ->
             OpaquePointer?
         typealias Mark = @convention(c) (OpaquePointer?) -> Void
         let marks = call("stall_agent_watch_current_thread", as: Watch.self)(agent, "plugin", 0)

@@ -47,7 +47,8 @@ extension Play {
             stage.stall(monitor)
             stage.stop(monitor)
         },
-        Play(name: "emulated-system-calls", environment: ["SWIFT_BACKTRACE": "enable=no"]) { stage in
+        Play(name: "emulated-system-calls", environment: ["SWIFT_BACKTRACE": "enable=no"]) {
+            stage in
             host_handle_refused_calls()
             let monitor = try stage.start()
             stage.stall(monitor)

@@ -74,7 +74,9 @@ import Testing
         #expect(here.map(\.name) == ["span here"])
     }
 
-    @Test func `a span has its last name, also after its end, until another one has its place`() async {
+    @Test func `a span has its last name, also after its end, until another one has its place`()
+        async
+    {
         await Task.detached {
             let span = begin("HTTP GET route not found")
             let listed = own()
@@ -114,7 +116,8 @@ import Testing
         let span = begin(String(repeating: "a", count: 60))
         let writer = Task.detached {
             for round in 0..<20_000 {
-                stall_span_rename(span, String(repeating: round % 2 == 0 ? "b" : "a", count: 60), 60)
+                stall_span_rename(
+                    span, String(repeating: round % 2 == 0 ? "b" : "a", count: 60), 60)
             }
         }
         var work = OpenWork(name: "c", age: .zero, isSpan: true, isOwn: true)
@@ -143,7 +146,8 @@ import Testing
         (own.isOwn, own.trace, own.age) = (true, "", .seconds(75))
         #expect(own.evidence == CauseEvidence("span", "GET /orders, for 75 s"))
         (own.trace, own.span) = ("4bf9", "00f0")
-        #expect(own.evidence == CauseEvidence("span", "GET /orders, trace 4bf9, span 00f0, for 75 s"))
+        #expect(
+            own.evidence == CauseEvidence("span", "GET /orders, trace 4bf9, span 00f0, for 75 s"))
         own.isSpan = false
         #expect(own.evidence.name == "request")
     }

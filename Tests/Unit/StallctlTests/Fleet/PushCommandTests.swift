@@ -219,19 +219,24 @@ import Testing
             let count = try ReportStore.open(path: path("agent.sqlite")).status().reportCount
             let url = collector.url + "/v1/logs"
             func answers(_ statuses: [Int]) -> [LoopbackCollector.Mishap] {
-                statuses.map { .answer(LoopbackCollector.response($0, $0 == 200 ? "{}" : "bad record")) }
+                statuses.map {
+                    .answer(LoopbackCollector.response($0, $0 == 200 ? "{}" : "bad record"))
+                }
             }
             // Everything is refused, the empty request as well: not the records are wrong.
             collector.expect(answers([400, 400]))
             let wrong = try push(["--otlp", url, "agent.sqlite", "--json"], in: directory)
-            #expect(wrong.status == 1 && wrong.errors.contains("answered 400: bad record"), "\(wrong)")
+            #expect(
+                wrong.status == 1 && wrong.errors.contains("answered 400: bad record"), "\(wrong)")
             #expect(wrong.output.contains(#""refused":0"#), "\(wrong)")
             #expect(collector.requests.count == 2)
             #expect(!FileManager.default.fileExists(atPath: path("agent.sqlite-otlp")))
             // An internal error of everything is not one of the records either.
             collector.expect(answers(Array(repeating: 500, count: 2 * count)))
             let broken = try push(["--otlp", url, "agent.sqlite", "--json"], in: directory)
-            #expect(broken.status == 1 && broken.errors.contains("answered 500: bad record"), "\(broken)")
+            #expect(
+                broken.status == 1 && broken.errors.contains("answered 500: bad record"),
+                "\(broken)")
             #expect(broken.output.contains(#""refused":0"#), "\(broken)")
             #expect(collector.requests.count < 2 + 20, "\(collector.requests.count)")
             collector.expectNothing()

@@ -198,10 +198,13 @@ import Testing
     }
 
     @Test func `extreme sides are said in words`() {
-        let extreme = lines([.nanoseconds(1), .seconds(1_000_000)], [.seconds(3600), .nanoseconds(1)])
+        let extreme = lines(
+            [.nanoseconds(1), .seconds(1_000_000)], [.seconds(3600), .nanoseconds(1)])
         #expect(extreme[1].hasSuffix("(over 1000d/h)"))
         #expect(extreme[2].hasPrefix("B lost over 1000000 times as much as A"))
         #expect(extreme.last!.contains(" over 1000d/h "))
-        #expect(lines([.zero, .zero], [.seconds(1), .seconds(1)])[2] == "No time was lost on either side.")
+        #expect(
+            lines([.zero, .zero], [.seconds(1), .seconds(1)])[2]
+                == "No time was lost on either side.")
     }
 }
