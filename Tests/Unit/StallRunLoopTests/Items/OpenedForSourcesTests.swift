@@ -115,6 +115,17 @@ extension OpenedKind {
         }
     }
 
+    /// Once more if another thread of the process, such as that of the tests, closed its file in that moment: the number
+    /// was open before then, and is not seen to be new.
+    private func makeSeen(on loop: EventRunLoop) throws -> Opened {
+        var opened = try make(on: loop)
+        for _ in 0..<5 where opened.number <= 2 {
+            opened.invalidate()
+            opened = try make(on: loop)
+        }
+        return opened
+    }
+
     private func loopAtWork() -> EventRunLoop {
         let loop = EventRunLoop.current
         loop.schedule(every: .milliseconds(1)) { _ in }
@@ -124,7 +135,7 @@ extension OpenedKind {
 
     fileprivate func playReuse() -> CInt {
         let loop = loopAtWork()
-        guard let opened = try? make(on: loop), opened.number > 2 else { return 2 }
+        guard let opened = try? makeSeen(on: loop), opened.number > 2 else { return 2 }
         loop.run(for: .milliseconds(5))
         if self == .plainFile { opened.log = [] }
         guard opened.log.isEmpty else { return 3 }
@@ -154,7 +165,7 @@ extension OpenedKind {
         let loop = loopAtWork()
         for other in OpenedKind.allCases where other != .port && other != .plainFile {
             let opened: Opened
-            do { opened = try make(on: loop) } catch { return error.exitCode }
+            do { opened = try makeSeen(on: loop) } catch { return error.exitCode }
             guard opened.number > 2 else { return 2 }
             loop.run(for: .milliseconds(2))
             // All numbers below are taken.
