@@ -26,9 +26,8 @@ final class PrivateCopy {
         let isWhole = read(descriptor, &header, header.count) == header.count
         // Byte 18 is 2 in a store that is in log mode.
         let isNeeded = isWhole && header[18] == 2 || FileFacts(path + "-wal")?.size ?? 0 > 0
-        if isNeeded, isWhole, header.starts(with: "SQLite format 3\0".utf8) {
+        if isNeeded, isWhole, let id = StoreRole.applicationID(inHead: header) {
             // No copy is made only to find out that the file is no store.
-            let id = header[68..<72].reduce(0) { $0 << 8 | Int32($1) }
             guard StoreRole(rawValue: id) != nil else {
                 throw .foreign(path: path, applicationID: id)
             }

@@ -72,7 +72,7 @@ package struct StoreFile {
     ///
     /// Then the files that SQLite would delete at the end, by name, belong to whatever is there now. So the connection
     /// is configured to leave the log's file alone.
-    func wasMoved() -> Bool {
+    package func wasMoved() -> Bool {
         var isMoved: CInt = 0
         guard let handle = connection.handle,
             sqlite3_file_control(handle, "main", SQLITE_FCNTL_HAS_MOVED, &isMoved) == SQLITE_OK,

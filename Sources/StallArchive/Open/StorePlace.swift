@@ -3,9 +3,10 @@
 
 internal import CSQLite
 internal import StallModel
+internal import StallStore
 
 /// The files of an open store, as they were found by name.
-package struct StorePlace {
+struct StorePlace {
     private struct File: Equatable {
         var device: UInt64
         var inode: UInt64
@@ -23,14 +24,14 @@ package struct StorePlace {
     private var beside: [String: File] = [:]
 
     /// Call it right after the store was opened.
-    package init(of store: StoreFile) {
+    init(of store: StoreFile) {
         file = File(store.path)
         noteCompanions(of: store)
     }
 
     /// - Throws: `moved` where the path, or the log's, leads elsewhere by now; `damaged` where the first page is not that
     ///   of a store any more.
-    package mutating func expectUnchanged(_ store: StoreFile) throws(StoreError) {
+    mutating func expectUnchanged(_ store: StoreFile) throws(StoreError) {
         guard let file, File(store.path) == file, !store.wasMoved() else {
             throw .moved(path: store.path)
         }
@@ -56,9 +57,6 @@ package struct StorePlace {
         guard stall_sqlite_file_read(handle, 0, &bytes, CInt(bytes.count), 0) != 0 else {
             return false
         }
-        // Its number is at offset 68, the most significant byte first.
-        let role = bytes[68..<72].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
-        return bytes.starts(with: Array("SQLite format 3\0".utf8))
-            && role == UInt32(bitPattern: store.role.rawValue)
+        return StoreRole.applicationID(inHead: bytes) == store.role.rawValue
     }
 }
