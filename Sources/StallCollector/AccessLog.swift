@@ -3,7 +3,6 @@
 internal import Glibc
 internal import StallAnalysis
 internal import StallModel
-internal import Synchronization
 
 /// A request that was answered.
 struct AccessEntry: Sendable {
@@ -57,15 +56,15 @@ package final class AccessLog: Sendable {
         var file: CInt
         /// The last line was cut off by a full disk.
         var isWithinLine = false
-        let dropped = Atomic<Int64>(0)
         init(_ path: String?, _ file: CInt) { (self.path, self.file) = (path, file) }
 
-        func write(_ line: String) {
+        /// - Returns: Whether the whole line was written.
+        func write(_ line: String) -> Bool {
             if let path { reopenIfMoved(path) }
             let bytes = Array(((isWithinLine ? "\n" : "") + line + "\n").utf8)
             let count = Glibc.write(file, bytes, bytes.count)
-            if count != bytes.count { dropped.wrappingAdd(1, ordering: .relaxed) }
             if count > 0 { isWithinLine = count != bytes.count }
+            return count == bytes.count
         }
 
         func close() {
@@ -109,7 +108,7 @@ package final class AccessLog: Sendable {
     }
 
     /// The lines that could not be written.
-    var droppedCount: Int64 { queue.droppedCount + output.dropped.load(ordering: .relaxed) }
+    var droppedCount: Int64 { queue.droppedCount }
 
     func add(_ entry: AccessEntry) { queue.add(entry.line) }
 

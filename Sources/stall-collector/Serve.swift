@@ -203,7 +203,10 @@ struct Serve: AsyncParsableCommand {
     }
 
     /// No one may be reading standard error: neither a request nor the end waits for it.
-    private static let log = LineQueue("stall-log") { say($0) }
+    private static let log = LineQueue("stall-log") {
+        say($0)
+        return true
+    }
 
     private static let logger: Logger = {
         var logger = Logger(label: "stall-collector") { _ in QueuedLog(queue: log) }

@@ -42,24 +42,25 @@ package final class WorkThread: Sendable {
     }
 
     /// Takes no more jobs, and waits until those that it has are done.
-    package func stop() {
-        condition.lock()
-        state.isStopping = true
-        condition.broadcast()
-        while !state.isDone { condition.wait() }
-        condition.unlock()
-    }
+    package func stop() { _ = stop(by: nil) }
 
     /// Takes no more jobs, and waits at most this long until those that it has are done.
     ///
     /// - Returns: Whether they are. Otherwise the thread is left with them.
     package func stop(within seconds: Double) -> Bool {
-        let end = Date(timeIntervalSinceNow: seconds)
+        stop(by: Date(timeIntervalSinceNow: seconds))
+    }
+
+    private func stop(by end: Date?) -> Bool {
         condition.lock()
         defer { condition.unlock() }
         state.isStopping = true
         condition.broadcast()
         while !state.isDone {
+            guard let end else {
+                condition.wait()
+                continue
+            }
             guard condition.wait(until: end) else { return state.isDone }
         }
         return true

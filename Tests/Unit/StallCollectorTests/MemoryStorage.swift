@@ -107,7 +107,7 @@ final class CollectorFixture: Sendable {
         let unixTime = Mutex(1_800_000_000.0)
         /// Pauses take no time.
         let isStanding = Mutex(false)
-        /// What happens meanwhile.
+        /// Called in each pause.
         let onPause = Mutex<@Sendable () -> Void>({})
     }
 
@@ -138,7 +138,11 @@ final class CollectorFixture: Sendable {
                 await Task.yield()
                 clock.onPause.withLock { $0() }
                 clock.now.withLock { $0 += clock.isStanding.withLock { $0 } ? 0 : time }
-            }, log: LineQueue("stall-log", limit: 10, write: log))
+            },
+            log: LineQueue("stall-log", limit: 10) {
+                log($0)
+                return true
+            })
     }
 
     deinit { try? FileManager.default.removeItem(at: folder) }
