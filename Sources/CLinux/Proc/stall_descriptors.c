@@ -30,15 +30,24 @@ int stall_above_standard(int descriptor) {
     return above;
 }
 
-int stall_descriptor_own(int descriptor) {
-    const struct f_owner_ex owner = {.type = F_OWNER_PGRP, .pid = getpgrp()};
-    descriptor = stall_above_standard(descriptor);
-    if (descriptor < 0) return descriptor;
+// False with errno.
+static bool mark(int descriptor, int type, pid_t id) {
+    const struct f_owner_ex owner = {.type = type, .pid = id};
+    if (fcntl(descriptor, F_SETOWN_EX, &owner) != 0 || fcntl(descriptor, F_SETSIG, MARK) != 0) return false;
+    __atomic_store_n(&can_mark, true, __ATOMIC_RELAXED);
+    return true;
+}
+
+static void mark_or_remember(int descriptor, int type, pid_t id) {
     const int saved = errno;
-    const bool is_marked = fcntl(descriptor, F_SETOWN_EX, &owner) == 0 && fcntl(descriptor, F_SETSIG, MARK) == 0;
-    if (is_marked) __atomic_store_n(&can_mark, true, __ATOMIC_RELAXED);
+    const bool is_marked = mark(descriptor, type, id);
     number_set_change(&refused, descriptor, !is_marked && errno != EBADF);
     errno = saved;
+}
+
+int stall_descriptor_own(int descriptor) {
+    descriptor = stall_above_standard(descriptor);
+    if (descriptor >= 0) mark_or_remember(descriptor, F_OWNER_PGRP, getpgrp());
     return descriptor;
 }
 
@@ -55,12 +64,7 @@ static bool is_reading(int descriptor) {
     return flags >= 0 && (flags & (READING | O_ACCMODE)) == READING;
 }
 
-bool stall_descriptor_mark_for(int descriptor, pid_t thread) {
-    const struct f_owner_ex owner = {.type = F_OWNER_TID, .pid = thread};
-    if (fcntl(descriptor, F_SETOWN_EX, &owner) != 0 || fcntl(descriptor, F_SETSIG, MARK) != 0) return false;
-    __atomic_store_n(&can_mark, true, __ATOMIC_RELAXED);
-    return true;
-}
+bool stall_descriptor_mark_for(int descriptor, pid_t thread) { return mark(descriptor, F_OWNER_TID, thread); }
 
 int stall_descriptor_own_for(int descriptor, pid_t thread) {
     descriptor = stall_above_standard(descriptor);
@@ -108,17 +112,12 @@ static uint32_t tickets[NUMBER_SET_SIZE];
 static uint32_t last_ticket;
 
 uint32_t stall_descriptor_own_one(int descriptor) {
-    const struct f_owner_ex owner = {.type = F_OWNER_PID, .pid = getpid()};
     if (descriptor < 0) return 0;
-    const int saved = errno;
     uint32_t ticket;
     do ticket = __atomic_add_fetch(&last_ticket, 1, __ATOMIC_RELAXED);
     while (ticket == 0);
     if (descriptor < NUMBER_SET_SIZE) __atomic_store_n(&tickets[descriptor], ticket, __ATOMIC_RELAXED);
-    const bool is_marked = fcntl(descriptor, F_SETOWN_EX, &owner) == 0 && fcntl(descriptor, F_SETSIG, MARK) == 0;
-    if (is_marked) __atomic_store_n(&can_mark, true, __ATOMIC_RELAXED);
-    number_set_change(&refused, descriptor, !is_marked && errno != EBADF);
-    errno = saved;
+    mark_or_remember(descriptor, F_OWNER_PID, getpid());
     return ticket;
 }
 
