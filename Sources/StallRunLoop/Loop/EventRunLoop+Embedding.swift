@@ -45,9 +45,7 @@ extension EventRunLoop {
         defer { lock.unlock() }
         guard let items = items(of: mode) else { return nil }
         let now = stall_monotonic_ns()
-        let isWorkWaiting =
-            items.isAnySignalled || blocks.mayHoldBlock(for: mode, isCommon: items.isCommon)
-        let deadline = isWorkWaiting ? now : items.timers.pointee.wakeDeadline()
+        let deadline = hasWork(in: items) ? now : items.timers.pointee.wakeDeadline()
         return deadline == .max ? nil : MonotonicInstant(nanoseconds: max(now, deadline))
     }
 
@@ -89,9 +87,11 @@ extension EventRunLoop {
     /// again. With the lock.
     func tellEmbedder(of items: ModeItems, wasWoken: Bool) {
         guard embeddedItems.contains(where: { $0 === items }) else { return }
-        let isWorkWaiting =
-            wasWoken || items.isAnySignalled
-            || blocks.mayHoldBlock(for: items.mode, isCommon: items.isCommon)
-        if isWorkWaiting { wake.nudge() }
+        if wasWoken || hasWork(in: items) { wake.nudge() }
+    }
+
+    /// Whether a run in the mode has something to do without any event or timer. With the lock.
+    private func hasWork(in items: ModeItems) -> Bool {
+        items.isAnySignalled || blocks.mayHoldBlock(for: items.mode, isCommon: items.isCommon)
     }
 }

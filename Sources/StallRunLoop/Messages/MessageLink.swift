@@ -11,7 +11,12 @@ internal import Synchronization
 
 final class MessageLink: @unchecked Sendable {
     /// `either`: more is to be written, by the loop or by the next thread that sends.
-    enum Turn { case free, sender, loop, either }
+    enum Turn {
+        case free, sender, loop, either
+
+        /// Whether the loop may write when the socket has room.
+        var mayBeLoop: Bool { self == .loop || self == .either }
+    }
 
     /// Whether bytes to send were accepted.
     enum Acceptance { case taken, full, closed }
@@ -273,7 +278,7 @@ final class MessageLink: @unchecked Sendable {
 
     private func takeTurnOfLoop() -> Bool {
         state.withLock { state in
-            guard state.turn == .loop || state.turn == .either else { return false }
+            guard state.turn.mayBeLoop else { return false }
             state.turn = .sender
             return true
         }
@@ -359,7 +364,7 @@ final class MessageLink: @unchecked Sendable {
     /// Sets the events to wait for. With the lock, so that they change together with the work there is.
     private func setEvents(_ state: borrowing State) {
         var events: DescriptorEvents = state.isAtEnd || state.isDropping ? [] : .readable
-        if state.turn == .loop || state.turn == .either { events.insert(.writable) }
+        if state.turn.mayBeLoop { events.insert(.writable) }
         if source.events != events { source.events = events }
     }
 
