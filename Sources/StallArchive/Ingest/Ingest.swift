@@ -160,7 +160,7 @@ package final class Ingest {
     /// Counts there while statements run.
     package func note(_ progress: StatementProgress) { file.connection.progress = progress }
 
-    /// What is committed is to be found under the central store's path.
+    /// Checks that commits are found under the central store's path.
     ///
     /// - Throws: `moved` or `damaged` where it would not be.
     package func expectInPlace() throws(StoreError) { try place.expectUnchanged(file) }

@@ -81,7 +81,7 @@ struct Case {
     var stalls: Double
     var isBursty = false
     var groups = 1
-    /// What `--fail-above` is given where all groups are as many times as slow.
+    /// The value of `--fail-above` where all groups are as many times as slow.
     var limit = 1.5
     /// Whether the first group is new on the second side, where others have one that is twice as slow.
     var isNew = false

@@ -68,7 +68,7 @@ func side(
         groups: groups, watched: runs.reduce(.zero) { $0 + $1.watched! }, runs: .known(runs))
 }
 
-/// - Parameter limit: What `--fail-above` is given.
+/// - Parameter limit: The value of `--fail-above`.
 func compare(
     _ one: Case, _ truth: (Int) -> Double, limit: Double, _ random: inout Random
 ) -> Outcome {

@@ -59,7 +59,7 @@ import Testing
         #expect(try lines(url).map { $0["target"] as? String } == ["/nothing"])
     }
 
-    /// Goal: neither a request nor the end waits for whoever reads a pipe.
+    /// Goal: neither a request nor the end waits for the reader of a pipe.
     @Test func `a pipe in the log's place holds up nothing`() async throws {
         let url = directory.appending(path: "access")
         #expect(mkfifo(url.path, 0o600) == 0)

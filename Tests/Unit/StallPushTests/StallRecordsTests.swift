@@ -135,8 +135,8 @@ import Testing
         return .answer(HTTPAnswer(status: status, fields: all, body: Array(text.utf8)))
     }
 
-    /// Goal: what nobody took is not taken for sent. Method: answers of 200 by what stands between a sender and a
-    /// receiver: a login page, a proxy, a receiver of gRPC.
+    /// Goal: records that no receiver took are not taken for sent. Method: answers of 200 by programs between a sender
+    /// and a receiver: a login page, a proxy, a receiver of gRPC.
     @Test(
         arguments: [
             (answer(200, "", nil), true), (answer(200, "", "application/x-protobuf"), true),

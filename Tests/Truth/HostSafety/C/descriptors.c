@@ -123,7 +123,7 @@ void host_close_standard(int closed) {
 
 int host_occupied_standard(int closed) {
     int occupied = closed;
-    // What is moved away at once is seen at most in some of the looks.
+    // A descriptor that is moved away at once is seen at most in some of the looks.
     for (int look = 0; look < 20 && occupied; look++) {
         for (int i = 0; i < 3; i++)
             if (fcntl(i, F_GETFD) < 0) occupied &= ~(1 << i);

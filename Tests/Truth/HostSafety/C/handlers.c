@@ -1,5 +1,5 @@
-// What the agent's handlers meet in an app that emulates system calls, protects pages of its own stacks, or chains the
-// handlers of others in a circle.
+// An app around the agent's handlers that emulates system calls, protects pages of its own stacks, or chains the handlers
+// of others in a circle.
 #define _GNU_SOURCE
 #include <alloca.h>
 #include <errno.h>
@@ -110,7 +110,7 @@ static struct {
 
 enum { MOST_CALLS = 50, ENDLESS = 77 };
 
-// Knows that it is installed already only where nobody is in front of it.
+// Knows that it is installed already only where no other handler is in front of it.
 static void report(int number, siginfo_t *info, void *context) {
     reporter.calls++;
     (void)!write(reporter.pipe, "x", 1);

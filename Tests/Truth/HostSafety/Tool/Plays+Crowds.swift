@@ -9,7 +9,7 @@ import Synchronization
 
 extension Play {
     static let crowds: [Play] = [
-        // A loop has room for eight watchdogs. Whoever is refused says so and counts it.
+        // A loop has room for eight watchdogs. A monitor that is refused logs and counts that.
         Play(name: "twelve-monitors") { stage in
             let logs = (0..<12).map { _ in KeptLog() }
             var monitors: [StallMonitor] = []

@@ -1,4 +1,4 @@
-// What must not happen inside a handler of the agent's: see handlers.c.
+// Harm that a handler of the agent's could do: see handlers.c.
 
 import CHostSafety
 import CLinux

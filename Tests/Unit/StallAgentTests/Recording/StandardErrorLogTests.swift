@@ -6,7 +6,7 @@ import Testing
 
 @testable import StallAgent
 
-/// Goal: the agent's own log waits for nobody, and says what it dropped.
+/// Goal: the agent's own log waits for no reader, and says what it dropped.
 /// Method: in a process of its own, standard error is a pipe that the test fills and empties.
 @Suite struct StandardErrorLogTests {
     @Test func `lines that a full pipe does not take are counted before the next one`() async {
@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    @Test func `a pipe that nobody reads any more ends neither the log nor the process`() async {
+    @Test func `a pipe without a reader ends neither the log nor the process`() async {
         await #expect(processExitsWith: .success) {
             let pipe = FullPipe()
             pipe.empty()

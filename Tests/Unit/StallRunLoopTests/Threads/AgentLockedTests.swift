@@ -55,7 +55,7 @@ import Testing
             holder.wait()
             let child = forkProcess { value.value.withLock { CInt($0) } }
             guard wait(for: child) == 0, stall_fork_take_vain() == 0 else { exit(2) }
-            // A fork while its own thread holds a lock, as in a signal handler, waits for nobody.
+            // A fork while its own thread holds a lock, as in a signal handler, does not wait.
             let nested = value.value.withLock { _ in wait(for: forkProcess { 0 }) }
             exit(nested == 0 && stall_fork_take_vain() == 0 ? 0 : 3)
         }

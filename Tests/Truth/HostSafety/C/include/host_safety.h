@@ -176,7 +176,7 @@ void host_recover_from_faults(int count);
 /// Blocks SIGSYS on the calling thread, or unblocks it.
 void host_block_refusals(bool is_blocked);
 
-/// Uses the CPU for `ns` below a page of the thread's own stack that nobody may read.
+/// Uses the CPU for `ns` below a page of the thread's own stack that is not readable.
 bool host_spin_below_guard_page(uint64_t ns);
 
 /// A child whose reporter of a signal is installed before and after the agent's handler (`start`), so that each calls the
@@ -229,5 +229,5 @@ void host_keep_loader_longer(uint64_t ns);
 /// Lists the images, loads a library and starts a thread.
 void host_use_loader(void);
 
-/// Makes standard error a pipe that is full and that nobody reads.
+/// Makes standard error a pipe that is full and has no reader at work.
 void host_fill_standard_error(void);
