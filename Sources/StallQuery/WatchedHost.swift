@@ -43,14 +43,44 @@ package struct SilentHost: Hashable, Sendable {
     package var last: UnixTime
 }
 
+extension SilentHost {
+    /// Whether a name ends as those of a Kubernetes Deployment's pods do (`-7d9f8c6b5d-x2vbn`): each rollout leaves names
+    /// that never record again.
+    static func isPod(_ host: String) -> Bool {
+        let parts = host.utf8.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
+        guard parts.count >= 3, parts[parts.count - 1].count == 5 else { return false }
+        let set = parts[parts.count - 2]
+        let letters = Set("bcdfghjklmnpqrstvwxz2456789".utf8)
+        return parts.dropLast(2).contains { !$0.isEmpty } && (8...10).contains(set.count)
+            && parts.suffix(2).allSatisfy { $0.allSatisfy(letters.contains) }
+    }
+}
+
 extension StoreStatus {
-    /// The machines that are silent, those that pushed last first.
+    /// The machines that are silent, those that pushed last first. A Deployment's pod is none when each of its apps was
+    /// watched elsewhere an hour later: a rollout replaced it.
     package func silentHosts(at now: UnixTime) -> [SilentHost] {
         let start = now.microseconds.addingSaturated(-WatchedHost.silence_us)
+        let newest = Dictionary(watchedHosts.map { ($0.app, $0.last) }, uniquingKeysWith: max)
         return Dictionary(grouping: watchedHosts, by: \.host).compactMap { host, apps in
             guard let last = apps.map(\.last).max(), last.microseconds <= start else { return nil }
+            let successor = last.microseconds.addingSaturated(WatchedHost.silence_us)
+            let isReplaced = apps.allSatisfy {
+                (newest[$0.app] ?? $0.last).microseconds >= successor
+            }
+            guard !(isReplaced && SilentHost.isPod(host)) else { return nil }
             return SilentHost(host: host, apps: apps.map(\.app).sorted(), last: last)
         }
         .sorted { ($1.last, $0.host) < ($0.last, $1.host) }
+    }
+
+    /// The machines whose watched time ends after `now`, those furthest ahead first: their clocks are ahead of this
+    /// one's, and whether they are silent is not known until then.
+    package func hostsAhead(of now: UnixTime) -> [WatchedHost] {
+        let limit = now.microseconds.addingSaturated(WatchedHost.silence_us)
+        return Dictionary(grouping: watchedHosts, by: \.host)
+            .compactMap { _, apps in apps.max { $0.last < $1.last } }
+            .filter { $0.last.microseconds > limit }
+            .sorted { ($1.last, $0.host) < ($0.last, $1.host) }
     }
 }

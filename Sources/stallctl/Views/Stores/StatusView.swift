@@ -36,17 +36,25 @@ enum StatusView {
     /// The machines that are listed by name.
     private static let shownHosts = 10
 
-    /// Those without watched time for an hour.
+    /// Those without watched time for an hour, and those of which the clock hides whether they have any.
     private static func silent(_ status: StoreStatus, on terminal: Terminal) -> [String] {
-        let hosts = status.silentHosts(at: terminal.now)
-        guard !hosts.isEmpty else { return [] }
-        var lines = ["\(counted(hosts.count, "host")) silent for an hour or longer:"]
-        lines += hosts.prefix(shownHosts).map { host in
+        let silent = status.silentHosts(at: terminal.now).map { host in
             let apps =
                 host.apps.count <= 5 ? listed(host.apps) : counted(host.apps.count, "app")
-            return "  \(host.host), last watched \(host.last.shortText(on: terminal)) (\(apps))"
-                .printable
+            return "\(host.host), last watched \(host.last.shortText(on: terminal)) (\(apps))"
         }
+        let ahead = status.hostsAhead(of: terminal.now).map { host in
+            "\(host.host), watched until \(host.last.shortText(on: terminal))"
+        }
+        return list(silent, "silent for an hour or longer")
+            + list(ahead, "with a clock ahead of this one's, silent or not")
+    }
+
+    private static func list(_ hosts: [String], _ clause: String) -> [String] {
+        guard !hosts.isEmpty else { return [] }
+        let lines =
+            ["\(counted(hosts.count, "host")) \(clause):"]
+            + hosts.prefix(shownHosts).map { "  \($0)".printable }
         let rest = hosts.count - shownHosts
         return rest > 0 ? lines + ["  and \(counted(rest, "host")) more"] : lines
     }

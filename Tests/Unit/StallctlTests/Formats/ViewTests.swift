@@ -164,6 +164,40 @@ import Testing
             WatchedHost.recent(hosts, at: now).map(\.host) == ["ahead", "web-1", "web-2", "web-2"])
     }
 
+    /// Each rollout of a Deployment leaves the names of its pods.
+    @Test func `a pod that a rollout replaced is not silent`() {
+        func silent(_ hosts: (host: String, app: String, hours: Int64)...) -> [String] {
+            let now = UnixTime(microseconds: 1_790_000_000_000_000)
+            var status = status
+            status.watchedHosts = hosts.map { host, app, hours in
+                let last = UnixTime(microseconds: now.microseconds - hours * 3_600_000_000)
+                return WatchedHost(host: host, app: app, last: last)
+            }
+            return status.silentHosts(at: now).map(\.host)
+        }
+        let (old, new) = ("shop-7d9f8c6b5d-x2vbn", "shop-5f6d9c7b84-9wxzk")
+        #expect(silent((old, "shop", 5), (new, "shop", 0)) == [])
+        // All pods of the app are silent: the last ones are missed.
+        #expect(silent((old, "shop", 50), (new, "shop", 5)) == [new])
+        #expect(silent((old, "shop", 5), (old, "proxy", 5), (new, "shop", 0)) == [old])
+        // Names that stay: of a StatefulSet, of a machine.
+        #expect(silent(("db-0", "db", 5), ("db-1", "db", 0)) == ["db-0"])
+        #expect(silent(("web-1", "shop", 5), (new, "shop", 0)) == ["web-1"])
+        #expect(silent(("-7d9f8c6b5d-x2vbn", "shop", 5), (new, "shop", 0)).count == 1)
+        #expect(silent(("shop-7d9f8c6b5d-aeiou", "shop", 5), (new, "shop", 0)).count == 1)
+    }
+
+    @Test func `a machine with a clock that is ahead is listed as one`() {
+        var (status, terminal) = (status, Terminal.plain)
+        terminal.now = afterStatus
+        status.watchedHosts.append(
+            WatchedHost(
+                host: "future", app: "a", last: UnixTime(microseconds: 4_000_000_000_000_000)))
+        let lines = StatusView.lines(for: status, on: terminal)
+        let i = lines.firstIndex { $0.hasPrefix("1 host with a clock ahead") }
+        #expect(i.map { lines[$0 + 1] }?.hasPrefix("  future, watched until ") == true)
+    }
+
     /// Two stretches of one loop, and what limits have held back.
     var exposure: ExposureSummary {
         let run = SampleReports.run()
