@@ -1,6 +1,6 @@
 // Stalls by process run, for comparisons. Roll-ups do not distinguish runs, so that the reports are read.
 
-package import StallModel
+internal import StallModel
 package import StallQuery
 package import StallStore
 

@@ -67,7 +67,6 @@ public final class FileSource: Sendable {
         guard !path.utf8.contains(0) else {
             throw .system(call: "inotify_add_watch", errno: EINVAL)
         }
-        var call: UnsafePointer<CChar> = Self.noCall
         let watch = FileWatch(path, events)
         guard let opened = OpenedDescriptor({ watch.descriptor(again: $0) }) else {
             throw .system(call: watch.failedCall, errno: errno)

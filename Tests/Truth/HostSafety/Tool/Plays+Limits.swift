@@ -25,16 +25,16 @@ extension Play {
             rename(stage.directory + "/made/for/it/store.sqlite", stage.store)
         },
         Play(name: "working-directory") { stage in
-            FileManager.default.changeCurrentDirectoryPath(stage.directory)
+            _ = FileManager.default.changeCurrentDirectoryPath(stage.directory)
             let monitor = try stage.start { $0.store = "store.sqlite" }
-            FileManager.default.changeCurrentDirectoryPath("/")
+            _ = FileManager.default.changeCurrentDirectoryPath("/")
             stage.stall(monitor)
             stage.stop(monitor)
         },
         Play(name: "working-directory-removed") { stage in
             let directory = stage.directory + "/removed"
             mkdir(directory, 0o755)
-            FileManager.default.changeCurrentDirectoryPath(directory)
+            _ = FileManager.default.changeCurrentDirectoryPath(directory)
             rmdir(directory)
             let monitor = try stage.start()
             stage.stall(monitor)

@@ -122,7 +122,7 @@ let fileSites: [Site] = [
     Site("FileHandle.synchronizeFile", in: "synchronizeHandle(_:)", for: [.disk], isMeasured: true)
     { _ in
         let path = scratch + "/handle"
-        FileManager.default.createFile(atPath: path, contents: nil)
+        _ = FileManager.default.createFile(atPath: path, contents: nil)
         let handle = FileHandle(forWritingAtPath: path)!
         return { synchronizeHandle(handle) }
     },

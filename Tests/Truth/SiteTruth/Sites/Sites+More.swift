@@ -240,7 +240,7 @@ let moreSites: [Site] = [
     work("CharacterSet", in: "trimLines()") { trimLines() },
     Site("copyItem", in: "copyBackup(_:_:)", for: [.disk], isMeasured: true) { _ in
         let from = scratch + "/from"
-        FileManager.default.createFile(atPath: from, contents: Data(count: 1 << 20))
+        _ = FileManager.default.createFile(atPath: from, contents: Data(count: 1 << 20))
         return { copyBackup(from, scratch + "/to") }
     },
     Site("Thread.sleep(until:)", in: "sleepWholeDate()", for: [.sleep]) { _ in { sleepWholeDate() }
