@@ -51,6 +51,8 @@ let modules: [Target] = [
     module("StallFormats", ["StallModel", "StallQuery"]),
     cModule("CMemoryFile"),
     module("StallHTTP", ["CMemoryFile"]),
+    .systemLibrary(name: "CZlib", providers: [.apt(["zlib1g-dev"])]),
+    module("StallGzip", ["CZlib"]),
     module("StallPush", ["StallModel", "StallQuery", "StallHTTP"]),
     module(
         "StallClickHouse",
@@ -75,14 +77,14 @@ let modules: [Target] = [
         dependencies: [
             "StallModel", "StallQuery", "StallSymbols", "StallSymbolFiles", "StallStore",
             "StallArchive", "StallAnalysis", "StallFormats", "StallHTTP", "StallPush",
-            "StallClickHouse", arguments,
+            "StallClickHouse", "StallGzip", "CZlib", arguments,
         ],
         resources: ["page.html", "page.css", "page.js"].map { .embedInCode("Pictures/\($0)") },
         swiftSettings: settings),
     module(
         "StallCollector",
         ["StallModel", "StallQuery", "StallStore", "StallArchive", "StallAnalysis"]
-            + ["StallFormats", "CLinux", "StallClickHouse"]),
+            + ["StallFormats", "StallGzip", "CLinux", "StallClickHouse"]),
     .executableTarget(
         name: "stall-collector",
         dependencies: ["StallCollector", "StallModel", "StallAgent", "StallAgentNIO", arguments]

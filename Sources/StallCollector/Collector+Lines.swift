@@ -1,6 +1,7 @@
 // A push: its head, its body, its lines, its position in the store.
 
 internal import StallFormats
+internal import StallGzip
 internal import StallModel
 internal import Synchronization
 
@@ -57,13 +58,13 @@ extension Collector {
         }
         var lines = sent
         if head.isCompressed {
-            do throws(GzipInflater.Fault) {
-                lines = try GzipInflater.inflate(sent, limit: limits.inflatedBytes)
+            do throws(Gzip.Fault) {
+                lines = try Gzip.inflate(sent, limit: limits.inflatedBytes)
             } catch {
                 switch error {
                 case .tooLarge: return .failure(.tooLarge(limits))
                 case .damaged: return .failure(.init(400, "the body is not whole gzip"))
-                case .notInstalled: return .failure(.init(415, "libz.so.1 is not installed here"))
+                case .outOfMemory: return .failure(Self.busy)
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 internal import Foundation
 internal import StallFormats
+internal import StallGzip
 internal import StallHTTP
 internal import StallModel
 internal import StallPush

@@ -5,6 +5,7 @@ internal import Foundation
 internal import StallAnalysis
 internal import StallArchive
 internal import StallFormats
+internal import StallGzip
 internal import StallHTTP
 internal import StallModel
 internal import StallPush

@@ -26,6 +26,7 @@ import Testing
         "StallAnalysis": system.union(["StallModel", "StallQuery"]),
         "StallFormats": system.union(["StallModel", "StallQuery", "Foundation"]),
         "StallHTTP": system.union(["CMemoryFile"]),
+        "StallGzip": system.union(["CZlib"]),
         "StallPush": system.union(["StallModel", "StallQuery", "StallHTTP", "Foundation"]),
         // Another kind of store. SQLite stays the codec at both ends, so it sees the store's modules.
         "StallClickHouse": system.union([
@@ -49,11 +50,11 @@ import Testing
         "stallctl": system.union([
             "StallModel", "StallQuery", "StallSymbols", "StallSymbolFiles", "StallStore",
             "StallArchive", "StallAnalysis", "StallFormats", "StallHTTP", "StallPush",
-            "StallClickHouse", "ArgumentParser", "Foundation",
+            "StallClickHouse", "StallGzip", "CZlib", "ArgumentParser", "Foundation",
         ]),
         "StallCollector": system.union([
             "StallModel", "StallQuery", "StallStore", "StallArchive", "StallAnalysis",
-            "StallFormats", "StallClickHouse", "Foundation",
+            "StallFormats", "StallGzip", "StallClickHouse", "Foundation",
         ]),
         "stall-collector": system.union([
             "StallModel", "StallCollector", "StallAgent", "StallAgentNIO", "ArgumentParser",

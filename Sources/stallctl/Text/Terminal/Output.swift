@@ -2,6 +2,7 @@
 
 internal import Glibc
 internal import StallFormats
+internal import StallGzip
 
 /// Buffered output to standard output, or to a file that appears complete or not at all.
 struct Output: ~Copyable {
@@ -10,14 +11,14 @@ struct Output: ~Copyable {
     private let replaced: (path: String, temporary: String)?
     /// The target is not a regular file: it is written to directly instead of being replaced.
     private let ownedPath: String?
-    /// The gzip process between this and the file, if compressed.
-    private var compressor: Compressor?
+    /// Between this and the file, if compressed.
+    private var compressor: GzipFile?
     private var isFinished = false
 
     /// Writes to standard output.
     init(isCompressed: Bool = false) throws(OutputError) {
         descriptor = STDOUT_FILENO
-        compressor = isCompressed ? try Compressor(to: descriptor) : nil
+        compressor = isCompressed ? try Output.gzip(to: descriptor) : nil
         replaced = nil
         ownedPath = nil
     }
@@ -26,9 +27,9 @@ struct Output: ~Copyable {
     private init(through path: String, isCompressed: Bool) throws(OutputError) {
         let file = Glibc.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0o666)
         guard file >= 0 else { throw .failed(path, errno: errno) }
-        var compressor: Compressor?
+        var compressor: GzipFile?
         if isCompressed || path.hasSuffix(".gz") {
-            do { compressor = try Compressor(to: file) } catch {
+            do { compressor = try Output.gzip(to: file) } catch {
                 close(file)
                 throw error
             }
@@ -52,9 +53,9 @@ struct Output: ~Copyable {
         let mask = umask(0)
         umask(mask)
         fchmod(file, lstat(path, &status) == 0 ? status.st_mode & 0o7777 : 0o666 & ~mask)
-        var compressor: Compressor?
+        var compressor: GzipFile?
         if isCompressed || path.hasSuffix(".gz") {
-            do { compressor = try Compressor(to: file) } catch {
+            do { compressor = try Output.gzip(to: file) } catch {
                 close(file)
                 unlink(temporary)
                 throw error
@@ -102,7 +103,14 @@ struct Output: ~Copyable {
         isFinished = true
     }
 
-    private func finish(_ compressor: Compressor) throws(OutputError) {
+    private static func gzip(to file: CInt) throws(OutputError) -> GzipFile {
+        guard let compressor = GzipFile(to: file) else {
+            throw .notCompressed(String(cString: strerror(errno)))
+        }
+        return compressor
+    }
+
+    private func finish(_ compressor: GzipFile) throws(OutputError) {
         guard compressor.finish() else { throw writeFailed(errno) }
     }
 

@@ -1,6 +1,7 @@
-// Decompresses debug sections with the system's libz and libzstd. They are loaded on first use, so that neither has to
-// be installed to build or run.
+// Decompresses debug sections with the system's zlib and libzstd. The latter is loaded on first use, so that it has to be
+// installed neither to build nor to run.
 
+internal import CZlib
 internal import Glibc
 internal import StallSymbols
 
@@ -11,12 +12,20 @@ func decompressSection(
     let result = [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
         let length =
             switch compression {
-            case .zlib: Zlib.decompress(bytes, to: buffer)
+            case .zlib: decompressZlib(bytes, to: buffer)
             case .zstd: decompressZstandard(bytes, to: buffer)
             }
         count = length == size ? size : 0
     }
     return result.count == size ? result : nil
+}
+
+private func decompressZlib(
+    _ bytes: [UInt8], to buffer: UnsafeMutableBufferPointer<UInt8>
+) -> Int? {
+    var length = uLong(buffer.count)
+    let status = uncompress(buffer.baseAddress, &length, bytes, uLong(bytes.count))
+    return status == Z_OK ? Int(length) : nil
 }
 
 /// An error is a length that no buffer has. **Source:** zstd.h, `ZSTD_decompress`.
@@ -25,7 +34,9 @@ private func decompressZstandard(
 ) -> Int? {
     typealias Decompress =
         @convention(c) (UnsafeMutableRawPointer?, Int, UnsafeRawPointer?, Int) -> Int
-    guard let symbol = systemSymbol("ZSTD_decompress", of: "libzstd.so.1") else { return nil }
+    guard let library = dlopen("libzstd.so.1", RTLD_NOW),
+        let symbol = dlsym(library, "ZSTD_decompress")
+    else { return nil }
     let decompress = unsafeBitCast(symbol, to: Decompress.self)
     return decompress(buffer.baseAddress, buffer.count, bytes, bytes.count)
 }
