@@ -19,7 +19,9 @@ extension Play {
             setgid(65534)
             setuid(65534)
             umask(0o777)
-            let monitor = try stage.start { $0.store = stage.directory + "/made/for/it/store.sqlite" }
+            let monitor = try stage.start {
+                $0.store = stage.directory + "/made/for/it/store.sqlite"
+            }
             stage.stall(monitor)
             stage.stop(monitor)
             rename(stage.directory + "/made/for/it/store.sqlite", stage.store)

@@ -117,7 +117,9 @@ extension Stage {
     private func expect(_ ending: StallEnding, from shortest: Int64, to longest: Int64) throws {
         stop(try start())
         let reports = try ReportStore.open(path: store).reports(ReportFilter())
-        let found = reports.map { "\($0.state) \($0.ending.map(String.init(describing:)) ?? "-") \($0.duration)" }
+        let found = reports.map {
+            "\($0.state) \($0.ending.map(String.init(describing:)) ?? "-") \($0.duration)"
+        }
         print("found \(found)")
         let isRight =
             reports.count == 1 && reports[0].state == .hang && reports[0].ending == ending
