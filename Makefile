@@ -6,9 +6,22 @@ comma := ,
 ALONE = CrashTests|CauseTruthTests|DemoTests|AgentProcessTests|EndingTests|StallTruthTests|TaskTruthTests|WatchTargetTests|WatchedWaitsTests|RefusedCaptureTests|SiteTruthTests|HostSafetyTests|HostileTests|TotalsTruthTests|FleetTruthTests|MutantTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all setup build collector fleet-demo bench-fleet truth-fleet truth-clickhouse truth-clickhouse-reach truth-clickhouse-mutated truth-clickhouse-newer truth-clickhouse-install bench-clickhouse demo test conformance mutants truth host-safety host-safety-sanitizers system-calls truth-stacks truth-stalls truth-tasks truth-grouping truth-cause truth-sites truth-totals truth-diff truth-pictures truth-nio stress-stacks check-arm64 bench bench-peers bench-timers faults hostile fuzz c-example outside-app host-cost freeze bench-targets man walkthrough gates package install deb dist truth-install docs truth-client format lint clean
+.PHONY: all help setup build collector fleet-demo bench-fleet truth-fleet truth-clickhouse truth-clickhouse-reach truth-clickhouse-mutated truth-clickhouse-newer truth-clickhouse-install bench-clickhouse demo test conformance mutants truth host-safety host-safety-sanitizers system-calls truth-stacks truth-stalls truth-tasks truth-grouping truth-cause truth-sites truth-totals truth-diff truth-pictures truth-nio stress-stacks check-arm64 bench bench-peers bench-timers faults hostile fuzz c-example outside-app host-cost freeze bench-targets man walkthrough gates package install deb dist truth-install docs truth-client format lint clean
 
 all: build
+
+# What people use. The others are here, each with what it does above it.
+help:
+	@echo 'make demo      an app stalls in five ways; its store is ranked'
+	@echo 'make test      every test'
+	@echo 'make build     everything, in release'
+	@echo 'make truth     the reports against what is known to be true, by every tool; hours'
+	@echo 'make bench     every benchmark; wants a quiet machine'
+	@echo 'make gates     what a change has to pass beside the tests'
+	@echo 'make format    the sources as swift format has them; make lint only looks'
+	@echo 'make docs      the documentation of the API'
+	@echo 'make deb       the Debian packages, in .build/deb'
+	@echo 'make install   the command and the library: PREFIX, DESTDIR'
 
 setup:
 	@scripts/setup
