@@ -104,7 +104,8 @@ let programs = [
 
 let unitTests: [Target] = [
     tests(
-        "StallRunLoop", ["StallModel", "CLinux", "LoopConformance", "conformance", "RunLoopTour"]),
+        "StallRunLoop", ["StallModel", "CLinux", "LoopConformance", "conformance", "RunLoopTour"]
+            + ["StandardInput"]),
     tests("StallDetection", ["StallModel", "CLinux", "CCaptureTesting"]),
     tests("StallCapture", ["StallModel", "CLinux", "CStackCapture", "CCaptureTesting"]),
     tests("StallSymbols", ["StallModel"]),

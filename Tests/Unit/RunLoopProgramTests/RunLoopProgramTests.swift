@@ -195,16 +195,6 @@ import Testing
         #expect(program.finish() == (0, "the end, after 13 bytes\n", ""))
     }
 
-    /// Method: a shell closes it. Dispatch would open the main queue's descriptor under that number, and the program read that for
-    /// ever.
-    @Test func `standard input that is closed is refused`() throws {
-        let path = BuiltProgram.directory.appending(path: "StandardInput").path
-        let shell = URL(filePath: "/bin")
-        let program = try BuiltProgram("sh", ["-c", "exec '\(path)' <&-"], in: shell).finish()
-        #expect(program.status != 0 && program.output == "")
-        #expect(program.errors.contains("epoll_ctl failed with errno \(EBADF)"))
-    }
-
     @Test(arguments: [
         ("", "the end, after 0 bytes\n"), ("text\n", "read: text\nthe end, after 5 bytes\n"),
     ])

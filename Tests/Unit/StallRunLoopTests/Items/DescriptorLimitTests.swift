@@ -22,7 +22,17 @@ import Testing
         }
     }
 
-    /// The app would read, or print, there. For the main queue see RunLoopProgramTests.
+    /// Method: a shell closes it. Dispatch would open the main queue's descriptor under that number, and the program read that for
+    /// ever.
+    @Test func `standard input that is closed is refused`() throws {
+        let path = BuiltProgram.directory.appending(path: "StandardInput").path
+        let shell = URL(filePath: "/bin")
+        let program = try BuiltProgram("sh", ["-c", "exec '\(path)' <&-"], in: shell).finish()
+        #expect(program.status != 0 && program.output == "")
+        #expect(program.errors.contains("epoll_ctl failed with errno \(EBADF)"))
+    }
+
+    /// The app would read, or print, there.
     @Test func `nothing that is opened takes the number of standard input or output`() async {
         await #expect(processExitsWith: .success) {
             for number in CInt(0)...2 { close(number) }

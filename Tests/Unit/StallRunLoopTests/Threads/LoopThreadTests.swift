@@ -182,6 +182,23 @@ import Testing
         #expect(ran.value == 1)
     }
 
+    /// Method: a destructor of thread-specific data, which the end of a thread runs, is slower than a stop that does not wait.
+    @Test func `stop returns after the thread's own end`() throws {
+        let thread = try LoopThread()
+        let hasEnded = Counter()
+        var key = pthread_key_t()
+        pthread_key_create(&key) { value in
+            poll(nil, 0, 50)
+            Unmanaged<Counter>.fromOpaque(value!).takeRetainedValue().increment()
+        }
+        try thread.submit { [key] in
+            pthread_setspecific(key, Unmanaged.passRetained(hasEnded).toOpaque())
+        }
+        thread.stop()
+        #expect(hasEnded.value == 1)
+        pthread_key_delete(key)
+    }
+
     /// Method: a submission is begun by hand, so that no race has to be met.
     @Test func `the end is posted behind a task that is being handed over`() throws {
         let thread = try LoopThread()
