@@ -13,7 +13,7 @@ final class IncomingStore: @unchecked Sendable {
     let role: StoreRole
     let sources: [Source]
     private let file: StoreFile
-    private let connection: Connection
+    let connection: Connection
     private var preparedRows: IncomingRows?
     private var preparedReports: IncomingReportRows?
     private var preparedExposure: ExposureImporter?
@@ -32,7 +32,7 @@ final class IncomingStore: @unchecked Sendable {
         var revision: Int64
         /// The store that this one was a copy of until the two diverged.
         var origin: UniqueID?
-        /// Some of its reports came as lines: then `revision` does not say how many there are.
+        /// Some of its rows came as lines: then `revision` does not say how many there are.
         var hasLines: Bool
     }
     struct Loop {
@@ -88,7 +88,9 @@ final class IncomingStore: @unchecked Sendable {
         connection = file.connection
         // It ends with the connection.
         try connection.execute("begin deferred")
-        sources = try StoreError.catching(path: path) { try Self.sources(file.connection) }
+        sources = try StoreError.catching(path: path) {
+            try Self.sources(file.connection, role: file.role)
+        }
     }
 
     deinit { close() }
@@ -160,9 +162,17 @@ final class IncomingStore: @unchecked Sendable {
             stackHashes: try rows().stackHashes(of: reports.rows))
     }
 
-    private static func sources(_ connection: Connection) throws -> [Source] {
+    private static func sources(_ connection: Connection, role: StoreRole) throws -> [Source] {
+        // Lines of rows besides reports are not counted. An agent's revision covers all of its own.
+        let others = ["exposure", "suppression", "loss"].map {
+            "or exists (select 1 from \($0) where source = source.id and revision > source.revision)"
+        }
         let rows = try connection.prepare(
-            "select id, store, revision, origin, line_count from source order by id")
+            """
+            select id, store, revision, origin,
+                line_count <> 0 \(role == .central ? others.joined(separator: " ") : "")
+            from source order by id
+            """)
         var sources: [Source] = []
         while try rows.step() {
             sources.append(
@@ -230,6 +240,19 @@ final class IncomingStore: @unchecked Sendable {
         var loops: [Int64] = []
         while try rows.step() { loops.append(try rows.integer(at: 0)) }
         return loops
+    }
+
+    /// How many stalls only the roll-ups of a central store count: their reports were pruned there.
+    func rolledUpCount() throws -> Int {
+        guard role == .central else { return 0 }
+        // Sums of a file that was tampered with may be beyond integers.
+        let counted = try connection.prepare(
+            """
+            select cast(min(1e15, max(0, total(report_count) - (select count(*) from report)))
+                as integer)
+            from rollup where day_count = 1
+            """)
+        return Int(try counted.number())
     }
 
     /// Calls `body` with each report of a source, in the order of their numbers, until it says false.

@@ -51,10 +51,11 @@ extension Ingest {
             defer { incoming.close() }
             incoming.budget.poll = isCancelled
             mark = writer.mark
-            func takeAll(isStrict: Bool) throws -> StoreTransfer {
+            func takeAll(isStrict: Bool, apart: Set<Int64> = []) throws -> StoreTransfer {
                 try file.connection.savepoint {
                     try incoming.use {
-                        let transfer = try StoreTransfer(incoming, writer, isStrict: isStrict)
+                        let transfer = try StoreTransfer(
+                            incoming, writer, isStrict: isStrict, apart: apart)
                         _ = try transfer.importNext()
                         return transfer
                     }
@@ -69,6 +70,14 @@ extension Ingest {
             result.outcome = .taken(added: transfer.added, changed: transfer.changed)
             ahead.noteTaken(incoming)
             try finish(&result, next, transfer, writer)
+            if !result.missing.sources.isEmpty {
+                // A copy that diverged, which what is left of the other's rows does not show. Rows that are here are
+                // not imported again.
+                let rest = try takeAll(isStrict: true, apart: result.missing.sources)
+                result.outcome = .taken(
+                    added: transfer.added + rest.added, changed: transfer.changed + rest.changed)
+                try finish(&result, next, rest, writer)
+            }
         } catch let error as StoreError where error.path == path {
             // Nil where it could not even be opened.
             if let mark { try writer.rollBack(to: mark) }
@@ -84,11 +93,11 @@ extension Ingest {
         _ writer: IngestWriter
     ) throws {
         if verifies {
-            result.missingCount = try transfer.incoming.use {
-                try writer.missingCount(transfer.incoming)
+            result.missing = try transfer.incoming.use {
+                try writer.missingRows(transfer.incoming)
             }
         }
-        guard result.missingCount == 0 else { return }
+        guard result.missing.count == 0 else { return }
         result.finishedAs = next.state?.file
         // A report that is open ends with its process, which the file need not show.
         if !transfer.hasOpenReports { try note(result.path, next.state, writer) }

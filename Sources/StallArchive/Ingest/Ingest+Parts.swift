@@ -36,6 +36,13 @@ extension Ingest {
                 imported.added = before.added + transfer.added
                 imported.changed = before.changed + transfer.changed
                 importedCount += imported.sum - old.sum
+                if isAtEnd, !result.missing.sources.isEmpty, transfer.apart.isEmpty {
+                    // As with small stores.
+                    transfer = try self.transfer(
+                        incoming, isStrict: true, apart: result.missing.sources)
+                    before = imported
+                    isAtEnd = false
+                }
                 if !isAtEnd {
                     hasPart = true
                     report()
@@ -58,10 +65,12 @@ extension Ingest {
     }
 
     private func transfer(
-        _ incoming: IncomingStore, isStrict: Bool
+        _ incoming: IncomingStore, isStrict: Bool, apart: Set<Int64> = []
     ) throws(StoreError) -> StoreTransfer {
         let writer = try writer()
-        return try incoming.use { try StoreTransfer(incoming, writer, isStrict: isStrict) }
+        return try incoming.use {
+            try StoreTransfer(incoming, writer, isStrict: isStrict, apart: apart)
+        }
     }
 
     /// - Returns: Whether it was the last one.

@@ -27,8 +27,8 @@ package struct IngestFileResult: Hashable, Sendable {
     package var partial: ImportedCount?
     /// It is as it was when all of it was imported, and was not opened.
     package var isUnchanged = false
-    /// Reports that it claims to hold and that are not in the central store after all: then it is not deleted.
-    package var missingCount = 0
+    /// Rows of a store that are not in the central store after all: then it is not deleted. Counted where it was to be.
+    package var missing = MissingRows()
     /// Lines that were not taken: many of them, and how many there are.
     package var lineFaults: [LineFault] = []
     package var lineFaultCount = 0
@@ -47,6 +47,9 @@ package struct IngestFileResult: Hashable, Sendable {
             // The last process that closes a store leaves one file.
             && !["-wal", "-shm", "-journal"].contains { FileFacts(path + $0) != nil }
     }
+
+    /// Rows and lines that keep the file from being deleted.
+    package var missingCount: Int { missing.count + missingLineCount }
 
     package var unknownLineCount: Int { unknownLines.values.reduce(0, +) }
 

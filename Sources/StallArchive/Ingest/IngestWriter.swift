@@ -19,6 +19,9 @@ final class IngestWriter {
     private let openReports: OpenReports
     private let singles: LineImporter
     private let rows: LineRows
+    private let connection: Connection
+    /// Prepared where files are to be deleted only.
+    private var storedRows: StoredRows?
     private let allSources, setRevision, setPosition, noteLines: Statement
     private let findCounted, setLoss, contentVersion: Statement
     private let here = ProcessLife.current()
@@ -28,6 +31,7 @@ final class IngestWriter {
 
     init(_ connection: Connection, _ grouping: Grouping) throws {
         self.grouping = grouping
+        self.connection = connection
         interner = try Interner(connection)
         reports = try ReportRows(connection)
         openReports = try OpenReports(connection)
@@ -200,30 +204,18 @@ final class IngestWriter {
         }
     }
 
-    /// How many of the incoming store's reports the central store does not have, and should: before a file is deleted,
-    /// its content is compared with the imported rows.
-    func missingCount(_ incoming: IncomingStore) throws -> Int {
-        var (missing, isFlushed) = (0, false)
-        let pruned = try families.prunedBefore()
-        for source in incoming.sources {
-            let family = try families.branches(of: source.origin ?? source.store)
-            try incoming.forEachReport(ofSource: source.id) { report in
-                let isHere = try families.holds(family, seq: report.seq, id: report.id)
-                // The days and sources of reports are known once they are written.
-                if !isHere, !isFlushed {
-                    try flush()
-                    isFlushed = true
-                }
-                if !isHere, report.start_us >= pruned ?? .min,
-                    // The same report under another source counts once.
-                    try !families.holdsAnywhere(report.id, start_us: report.start_us)
-                {
-                    missing += 1
-                }
-                return true
-            }
-        }
-        return missing
+    /// The incoming store's rows that the central store does not have, and should: before a file is deleted, its
+    /// content is compared with the imported rows.
+    func missingRows(_ incoming: IncomingStore) throws -> MissingRows {
+        // The days and sources of reports are known once they are written.
+        try flush()
+        let stored =
+            try storedRows
+            ?? StoredRows(
+                connection, interner: interner, families: families, reports: reports,
+                exposures: exposures, pruned: singles.pruned)
+        storedRows = stored
+        return try stored.missing(of: incoming)
     }
 
     /// Makes hangs of our open reports whose process is gone, or that are hangs in the incoming store. A store without

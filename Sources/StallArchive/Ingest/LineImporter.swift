@@ -13,7 +13,7 @@ final class LineImporter {
     private let families: SourceFamilies
     private let evidence: EvidenceWriter
     private let findSource, addSource, findRevision, findState, findID, countLine: Statement
-    private let pruned: PrunedReports
+    let pruned: PrunedReports
     private var sources: [UniqueID: Int64] = [:]
     /// Every source that once was one with a store, and the store's own.
     private var branches: [UniqueID: [SourceFamilies.Branch]] = [:]

@@ -81,10 +81,16 @@ final class PrunedReports {
                 if isAlone, try findPosition.integer(at: 3) == 0 { return .isNew }
             }
         }
-        let key = HostDay(host: report.run.host, day: report.start.microseconds.day)
+        let day = report.start.microseconds.day
+        return try mayBeGone(host: report.run.host, day: day) ? .isUnclear : .isNew
+    }
+
+    /// Whether reports of a host and day were pruned, or it cannot be determined.
+    func mayBeGone(host: String, day: Int64) throws -> Bool {
+        let key = HostDay(host: host, day: day)
         let mayBeGone = try known[key] ?? lacksReports(key)
         known[key] = mayBeGone
-        return mayBeGone ? .isUnclear : .isNew
+        return mayBeGone
     }
 
     /// Whether roll-ups count more reports of a host and day than there are, or it cannot be determined.

@@ -62,12 +62,15 @@ final class SourceFamilies {
 
     /// Where the reports of an incoming source belong.
     ///
-    /// - Parameter isStrict: Compares every report, not only the last one that both should have.
+    /// - Parameters:
+    ///   - isStrict: Compares every report, not only the last one that both should have.
+    ///   - isApart: It is none of the known sources, though nothing that remains of them shows it.
     func place(
-        of source: IncomingStore.Source, in incoming: IncomingStore, isStrict: Bool
+        of source: IncomingStore.Source, in incoming: IncomingStore, isStrict: Bool, isApart: Bool
     ) throws -> Place {
         let name = source.origin ?? source.store
         let family = try branches(of: name)
+        if isApart { return try apart(source, name, incoming, family) }
         // Sources of the same name first.
         let candidates =
             family.filter { $0.store == source.store } + family.filter { $0.store != source.store }
@@ -87,6 +90,14 @@ final class SourceFamilies {
         if let branch = fitting.max(by: { $0.revision < $1.revision }) ?? undecided.first {
             return Place(target: branch, siblings: family.filter { $0.id != branch.id })
         }
+        return try apart(source, name, incoming, family)
+    }
+
+    /// A source of its own, which is added when it is not there.
+    private func apart(
+        _ source: IncomingStore.Source, _ name: UniqueID, _ incoming: IncomingStore,
+        _ family: [Branch]
+    ) throws -> Place {
         let isNew = !family.contains { $0.store == source.store }
         let store = isNew ? source.store : try derivedName(name, source, incoming, family)
         if let known = family.first(where: { $0.store == store }) {
@@ -183,7 +194,11 @@ final class SourceFamilies {
         let theirs = try incoming.lastReport(ofSource: source.id, upTo: limit)
         let ours = try lastReport(of: branch, upTo: limit)
         if let theirs, let ours, theirs.seq == ours.seq {
-            return theirs.id == ours.id ? .same : .different
+            guard theirs.id == ours.id else { return .different }
+            // Two copies may have diverged without a report since.
+            return try watchedApart(
+                branch, source, incoming, family, behind: theirs.seq, upTo: limit)
+                ? .different : .same
         }
         var found = Comparison.unknown
         if let theirs {
@@ -212,6 +227,18 @@ final class SourceFamilies {
                 ? .related : .different
         }
         return found
+    }
+
+    /// Whether one of both, behind the newest report that both have, has watched time that the other does not have.
+    private func watchedApart(
+        _ branch: Branch, _ source: IncomingStore.Source, _ incoming: IncomingStore,
+        _ family: [Branch], behind seq: Int64, upTo limit: Int64
+    ) throws -> Bool {
+        guard limit > seq, try anyExposure.number(branch.id) == 1,
+            let theirs = try incoming.lastExposure(ofSource: source.id, upTo: limit),
+            theirs.revision > seq, try !wasPruned(theirs.start_us)
+        else { return false }
+        return try !holdsExposure(family, revision: theirs.revision, start_us: theirs.start_us)
     }
 
     private func wasPruned(_ start_us: Int64) throws -> Bool {

@@ -11,6 +11,8 @@ final class StoreTransfer {
     let incoming: IncomingStore
     /// Compares every number that both have first: after `sharedIdentity`.
     let isStrict: Bool
+    /// Sources, by their numbers in the incoming store, that are none of the known ones: rows of them were missing.
+    let apart: Set<Int64>
     private let writer: IngestWriter
     private let rows: RowImporter
     private var rest: ArraySlice<IncomingStore.Source>
@@ -33,13 +35,17 @@ final class StoreTransfer {
         var isSure: Bool
     }
 
-    init(_ incoming: IncomingStore, _ writer: IngestWriter, isStrict: Bool) throws {
+    init(
+        _ incoming: IncomingStore, _ writer: IngestWriter, isStrict: Bool,
+        apart: Set<Int64> = []
+    ) throws {
         guard !incoming.sources.isEmpty else {
             throw incoming.damage("the store's identity is missing")
         }
         self.incoming = incoming
         self.writer = writer
         self.isStrict = isStrict
+        self.apart = apart
         rest = incoming.sources[...]
         rows = RowImporter(
             incoming, interner: writer.interner, reports: writer.reports,
@@ -73,7 +79,8 @@ final class StoreTransfer {
 
     /// Finds the target of a source, and imports the rows that come before its reports, if there is anything new.
     private func begin(_ source: IncomingStore.Source) throws {
-        let place = try writer.families.place(of: source, in: incoming, isStrict: isStrict)
+        let place = try writer.families.place(
+            of: source, in: incoming, isStrict: isStrict, isApart: apart.contains(source.id))
         let target = place.target
         let known = target.watermark.revision
         rows.targets[source.id] = target.id

@@ -106,6 +106,6 @@ package struct IngestJobResult {
     /// Whether anything could not be imported, or is still there although it was to go.
     package var hasFailures: Bool {
         summary.skippedCount + summary.lineFaultCount > 0 || !cleanupErrors.isEmpty
-            || summary.files.contains { $0.missingCount + $0.missingLineCount > 0 }
+            || summary.files.contains { $0.missingCount > 0 }
     }
 }

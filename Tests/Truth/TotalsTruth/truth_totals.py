@@ -3,7 +3,7 @@
 usage: truth_totals.py STALLCTL MIGRATIONS SCRATCH [--stores N] [--seed N] [--quick] [--forks] [--sabotage]
 
 Nothing here knows the product: stores are written from docs/schema.md and migrations/, answers are computed from the
-fleet that they were written from. Exits with 1 when a number differs."""
+fleet that they were written from. Exits with 1 when a number differs, or a row of a deleted file is lost."""
 
 import argparse
 import copy
@@ -19,6 +19,7 @@ import subprocess
 import sys
 
 import fleet
+import lost as lost_rows
 import truth as truths
 from truth import Question, Truth
 
@@ -379,6 +380,7 @@ def play(options, judge):
         # Notes follow, of copies for example.
         said = central.run("check", "--store", central.path, codes=(0, 1)).splitlines()[:1]
         judge.number("check", said, [f"{central.path}: no problems found"])
+    return life
 
 
 def judge_pruned(judge, central, truth, draw):
@@ -418,9 +420,10 @@ def main():
     parser.add_argument("--quick", action="store_true", help="ask less: a minute")
     options = parser.parse_args()
     judge = Judge(options.quick)
-    play(options, judge)
-    print(f"truth totals numbers={judge.numbers} differing={judge.differing}")
-    sys.exit(1 if judge.differing else 0)
+    life = play(options, judge)
+    removed, lost = lost_rows.play(life, options.seed, 4 if options.quick else 40, options.sabotage)
+    print(f"truth totals numbers={judge.numbers} differing={judge.differing} removed={removed} lost={lost}")
+    sys.exit(1 if judge.differing or lost else 0)
 
 
 if __name__ == "__main__":

@@ -26,19 +26,33 @@ enum IngestView {
             let place = file.path == "-" ? "standard input" : file.path
             var lines = file.lineFaults.prefix(shownLineFaults).map { "\(place): \($0)".printable }
             let rest = file.lineFaultCount - lines.count
-            if file.missingCount > 0 {
-                let count = counted(file.missingCount, "report")
-                lines.append("\(place): not deleted: \(count) of it are not in the store".printable)
-            }
-            if file.missingLineCount > 0 {
-                let count = counted(file.missingLineCount, "line")
-                let verb = file.missingLineCount == 1 ? "is" : "are"
-                lines.append(
-                    "\(place): not deleted: \(count) of it \(verb) not in the store".printable)
-            }
+            lines += keptReasons(of: file).map { "\(place): not deleted: \($0)".printable }
             if rest > 0 { lines.append("\(place): \(rest) more lines with errors".printable) }
             return lines
         }
+    }
+
+    /// Why a file that was to be deleted is still there.
+    private static func keptReasons(of file: IngestFileResult) -> [String] {
+        func reason(_ count: Int, _ noun: String, _ detail: String = "") -> String? {
+            guard count > 0 else { return nil }
+            let verb = count == 1 ? "is" : "are"
+            return "\(counted(count, noun)) of it \(verb) not in the store\(detail)"
+        }
+        let missing = file.missing
+        let kinds = StoredRowKind.allCases.compactMap { kind in
+            missing.others[kind].map { "\(kind.rawValue): \($0)" }
+        }
+        let rolledUp = counted(missing.rolledUpCount, "stall")
+        return [
+            reason(missing.reportCount, "report"),
+            reason(missing.otherCount, "other row", " (\(kinds.joined(separator: ", ")))"),
+            missing.rolledUpCount == 0
+                ? nil
+                : "\(rolledUp) whose reports were pruned there \(missing.rolledUpCount == 1 ? "is" : "are") "
+                    + "in its roll-ups only, which are not imported",
+            reason(file.missingLineCount, "line"),
+        ].compactMap(\.self)
     }
 
     /// - Parameter prunedCount: Reports that were deleted because of their age.
@@ -134,7 +148,7 @@ enum IngestView {
                     path: file.path, added: file.addedCount, changed: file.changedCount,
                     partial: file.partial != nil, error: nil,
                     lineErrors: file.lineFaults.map(\.description),
-                    missing: file.missingCount + file.missingLineCount)
+                    missing: file.missingCount)
                 switch file.outcome {
                 case .taken, .skipped(.notReady): break
                 case .skipped(let error): row.error = error.description

@@ -63,13 +63,14 @@ import Testing
     @Test func `all numbers add up`() throws {
         let (line, output) = try lastLine([])
         let counts = try #require(
-            line.firstMatch(of: /truth totals numbers=(\d+) differing=0$/), "\(output)")
-        #expect(Int(counts.1)! > 5000, "\(output)")
+            line.firstMatch(of: /truth totals numbers=(\d+) differing=0 removed=(\d+) lost=0$/),
+            "\(output)")
+        #expect(Int(counts.1)! > 5000 && Int(counts.2)! > 10, "\(output)")
     }
 
     @Test func `a changed row is seen`() throws {
         let (line, output) = try lastLine(["--sabotage"])
-        #expect(line.contains(/differing=[1-9]/), "\(output)")
+        #expect(line.contains(/differing=[1-9].* lost=[1-9]/), "\(output)")
     }
 }
 
