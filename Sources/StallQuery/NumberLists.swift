@@ -3,11 +3,19 @@
 
 /// Numbers distinct lists from 0, in order of first occurrence.
 package struct NumberLists: Sendable {
+    /// Where a list begins, and in the last 24 bits a part of its hash, which is compared first: the numbers themselves
+    /// are mostly not in the processor's cache.
     private struct Row {
-        /// Where it begins.
-        var first: Int
-        /// Compared first: the numbers themselves are mostly not in the processor's cache.
-        var hash: UInt32
+        private let bits: UInt64
+
+        init(first: Int, hash: UInt32) {
+            bits = UInt64(first) << 24 | UInt64(hash & 0xff_ffff)
+        }
+
+        var first: Int { Int(bits >> 24) }
+        func mayHave(_ hash: UInt32) -> Bool {
+            UInt32(truncatingIfNeeded: bits ^ UInt64(hash)) << 8 == 0
+        }
     }
 
     private var rows: [Row] = []
@@ -32,11 +40,11 @@ package struct NumberLists: Sendable {
 
     /// The number of a list, which is added when it is new.
     package mutating func add(_ list: [Int32]) -> Int32 {
-        let hash = hash(list)
+        let hash = hash(list[...])
         var slot = Int(hash) & (slots.count - 1)
         while slots[slot] != 0 {
             let known = slots[slot] - 1
-            if rows[Int(known)].hash == hash, holds(known, list) { return known }
+            if rows[Int(known)].mayHave(hash), holds(known, list) { return known }
             slot = (slot + 1) & (slots.count - 1)
         }
         rows.append(Row(first: numbers.count, hash: hash))
@@ -46,7 +54,7 @@ package struct NumberLists: Sendable {
         return Int32(rows.count - 1)
     }
 
-    private func hash(_ list: [Int32]) -> UInt32 {
+    private func hash(_ list: ArraySlice<Int32>) -> UInt32 {
         var hash = UInt64(truncatingIfNeeded: list.count)
         for number in list {
             hash = (hash ^ UInt64(UInt32(bitPattern: number))) &* multiplier
@@ -66,10 +74,10 @@ package struct NumberLists: Sendable {
 
     private mutating func grow() {
         slots = Array(repeating: 0, count: slots.count * 2)
-        for (number, row) in rows.enumerated() {
-            var slot = Int(row.hash) & (slots.count - 1)
+        for number in 0..<Int32(rows.count) {
+            var slot = Int(hash(self[number])) & (slots.count - 1)
             while slots[slot] != 0 { slot = (slot + 1) & (slots.count - 1) }
-            slots[slot] = Int32(number + 1)
+            slots[slot] = number + 1
         }
     }
 }

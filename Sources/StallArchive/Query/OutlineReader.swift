@@ -25,13 +25,14 @@ final class OutlineReader {
     init(_ connection: Connection) throws {
         evidence = try EvidenceReader(connection)
         var runs: [UniqueID: ProcessRun] = [:]
+        var reader = ProcessRunReader()
         let rows = try connection.prepare(
             """
             select loop.id, loop.name, loop.threshold_ns, \(ProcessRun.columns)
             from loop join process_run on process_run.id = loop.run
             """)
         while try rows.step() {
-            let found = try ProcessRun(rows, at: 3)
+            let found = try reader.run(rows, at: 3)
             let run = runs[found.id] ?? found
             runs[found.id] = run
             loops[try rows.integer(at: 0)] = (run, rows.text(at: 1), try rows.duration(at: 2))

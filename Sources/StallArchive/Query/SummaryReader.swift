@@ -20,13 +20,14 @@ struct SummaryReader {
     init(_ connection: Connection) throws {
         watched = try WatchedLoops(connection)
         var indexes: [UniqueID: Int] = [:]
+        var reader = ProcessRunReader()
         let rows = try connection.prepare(
             """
             select loop.id, loop.name, \(ProcessRun.columns)
             from loop join process_run on process_run.id = loop.run
             """)
         while try rows.step() {
-            let run = try ProcessRun(rows, at: 2)
+            let run = try reader.run(rows, at: 2)
             let index = indexes[run.id] ?? runs.count
             if index == runs.count { runs.append(run) }
             indexes[run.id] = index

@@ -26,18 +26,6 @@ struct ByteText {
 }
 
 extension [UInt8] {
-    /// Appends a number as digits.
-    mutating func append(decimal number: Int64) {
-        if number < 0 { append(0x2d) }
-        var rest = number.magnitude
-        let start = count
-        repeat {
-            append(UInt8(0x30 + rest % 10))
-            rest /= 10
-        } while rest > 0
-        self[start...].reverse()
-    }
-
     /// Appends nanoseconds in a larger unit, exactly: `1840.25`, without a fraction where there is none.
     ///
     /// - Parameter digits: 3 for microseconds, 6 for milliseconds, 9 for seconds.

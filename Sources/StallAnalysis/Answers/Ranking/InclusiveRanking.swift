@@ -25,6 +25,7 @@ struct InclusiveRanking {
     private var members = NumberLists()
     /// In `members`: all stacks of a set.
     private let onAll: Int32
+    private let kinds: StallKinds
 
     /// The functions of a set that are on the same of its stacks.
     fileprivate struct Cell {
@@ -57,6 +58,7 @@ struct InclusiveRanking {
         self.order = order
         self.limit = limit
         self.exactLimit = exactLimit
+        kinds = StallKinds(table)
         onAll = members.add([])
         addSets(classifier)
         classOfStep = []
@@ -199,7 +201,7 @@ struct InclusiveRanking {
         let groups = sorted(
             try zip(listed, sums).map { title, sum in
                 try sum.aggregate(
-                    of: titles[Int(title)], table,
+                    of: titles[Int(title)], kinds.all,
                     example: ids(Int64(sum.example.source), Int64(sum.example.seq)))
             }, by: order)
         // The millisecond and twelve random bits: other ids may share the first twelve digits.
@@ -258,8 +260,8 @@ struct InclusiveRanking {
         }
         var sums = listed.map { _ in
             InclusiveSum(
-                factCount: table.facts.count, bucketCount: buckets?.count ?? 0,
-                exactLimit: exactLimit)
+                kindCount: kinds.all.count, bucketCount: buckets?.count ?? 0, exactLimit: exactLimit
+            )
         }
         forEachPart(where: { firstListed[Int($0)] < firstListed[Int($0) + 1] }) {
             stall, steps, part, delayed in
@@ -268,10 +270,38 @@ struct InclusiveRanking {
             let range = Int(firstListed[Int(steps)])..<Int(firstListed[Int(steps) + 1])
             for place in listedPlaces[range] {
                 sums[Int(place)].add(
-                    part, delayed: delayed, length: length, of: stall, in: bucket)
+                    part, delayed: delayed, length: length, of: stall,
+                    kind: kinds.numbers[Int(stall.facts)], in: bucket)
             }
         }
         return sums
+    }
+}
+
+/// What is said of a function's stalls besides times. A fleet has many processes and few kinds.
+private struct StallKind: Hashable {
+    var app, version, loop: String
+    var cause: CauseClass?
+    var isWatched: Bool
+}
+
+/// The kinds of the stalls of a table, and that of each of its facts.
+private struct StallKinds {
+    private(set) var all: [StallKind] = []
+    private(set) var numbers: [Int32] = []
+
+    init(_ table: StallTable) {
+        var known: [StallKind: Int32] = [:]
+        numbers = table.facts.map { facts in
+            let run = table.runs[facts.run]
+            let kind = StallKind(
+                app: run.app, version: run.version, loop: facts.loop, cause: facts.cause,
+                isWatched: facts.isWatched)
+            if let number = known[kind] { return number }
+            known[kind] = Int32(all.count)
+            all.append(kind)
+            return Int32(all.count - 1)
+        }
     }
 }
 
@@ -285,7 +315,7 @@ private struct InclusiveSum {
     /// Where its longest stall is stored.
     private(set) var example: (source: Int32, seq: UInt32) = (0, 0)
     private var exampleStart_us = Int64.max
-    /// By the facts of the stalls.
+    /// By kind of stall.
     private var times: [Int64]
     private var delays: [Int64]
     private var counts: [Int32]
@@ -295,11 +325,11 @@ private struct InclusiveSum {
     private let exactLimit: Int
     private var trend: [(count: Int, total_ns: Int64, squares: Double, longest_ns: Int64)]
 
-    init(factCount: Int, bucketCount: Int, exactLimit: Int) {
-        times = Array(repeating: 0, count: factCount)
-        delays = Array(repeating: 0, count: factCount)
-        counts = Array(repeating: 0, count: factCount)
-        squares = Array(repeating: 0, count: factCount)
+    init(kindCount: Int, bucketCount: Int, exactLimit: Int) {
+        times = Array(repeating: 0, count: kindCount)
+        delays = Array(repeating: 0, count: kindCount)
+        counts = Array(repeating: 0, count: kindCount)
+        squares = Array(repeating: 0, count: kindCount)
         trend = Array(repeating: (0, 0, 0, 0), count: bucketCount)
         self.exactLimit = max(exactLimit, 0)
     }
@@ -309,7 +339,8 @@ private struct InclusiveSum {
     ///   - length: The histogram's bucket of the part.
     ///   - bucket: Of the trend.
     mutating func add(
-        _ part: Int64, delayed: Int64, length: Int, of stall: StallTable.Stall, in bucket: Int?
+        _ part: Int64, delayed: Int64, length: Int, of stall: StallTable.Stall, kind: Int32,
+        in bucket: Int?
     ) {
         let seconds = Double(part) / 1e9
         count += 1
@@ -326,11 +357,11 @@ private struct InclusiveSum {
         }
         first_us = min(first_us, stall.start_us)
         last_us = max(last_us, stall.start_us)
-        let facts = Int(stall.facts)
-        times[facts].addSaturated(part)
-        delays[facts].addSaturated(delayed)
-        counts[facts] += 1
-        squares[facts] += seconds * seconds
+        let kind = Int(kind)
+        times[kind].addSaturated(part)
+        delays[kind].addSaturated(delayed)
+        counts[kind] += 1
+        squares[kind] += seconds * seconds
         histogram.add(bucket: length, count: 1)
         if durations.count <= exactLimit { durations.append(part) }
         guard let bucket else { return }
@@ -340,9 +371,8 @@ private struct InclusiveSum {
         trend[bucket].longest_ns = max(trend[bucket].longest_ns, part)
     }
 
-    func aggregate(of title: String, _ table: StallTable, example: UniqueID?) -> StallAggregate {
+    func aggregate(of title: String, _ kinds: [StallKind], example: UniqueID?) -> StallAggregate {
         let seen = counts.indices.filter { counts[$0] > 0 }
-        let runs = Set(seen.map { table.facts[$0].run }).map { table.runs[$0] }
         var (all, watched) = (StallTotals(), StallTotals())
         var causes: [CauseClass: Duration] = [:]
         for index in seen {
@@ -352,16 +382,17 @@ private struct InclusiveSum {
             part.delayed = .nanoseconds(delays[index])
             part.squares = squares[index]
             all.add(part)
-            if table.facts[index].isWatched { watched.add(part) }
-            if let cause = table.facts[index].cause { causes[cause, default: .zero] += part.total }
+            if kinds[index].isWatched { watched.add(part) }
+            if let cause = kinds[index].cause { causes[cause, default: .zero] += part.total }
         }
         all.longest = .nanoseconds(max(0, longest_ns))
         let quantiles = self.quantiles
         return StallAggregate(
             by: .inclusive, ReportGroup(function: title), totals: all, watched: watched,
             p50: quantiles[0], p95: quantiles[1], p99: quantiles[2], causes: causes,
-            apps: Set(runs.map(\.app)).sorted(), versions: Set(runs.map(\.version)).sorted(),
-            loops: Set(seen.map { table.facts[$0].loop }).sorted(),
+            apps: Set(seen.map { kinds[$0].app }).sorted(),
+            versions: Set(seen.map { kinds[$0].version }).sorted(),
+            loops: Set(seen.map { kinds[$0].loop }).sorted(),
             first: UnixTime(microseconds: first_us), last: UnixTime(microseconds: last_us),
             example: example,
             trend: trend.map { bucket in

@@ -91,6 +91,16 @@ struct Output: ~Copyable {
         if buffer.count >= 1 << 16 { try flush() }
     }
 
+    /// Buffers the bytes that `body` appends, or none of them if it throws.
+    mutating func write(_ body: (inout [UInt8]) throws -> Void) throws {
+        let count = buffer.count
+        do { try body(&buffer) } catch {
+            buffer.removeSubrange(count...)
+            throw error
+        }
+        if buffer.count >= 1 << 16 { try flush() }
+    }
+
     /// Flushes, and renames the temporary file.
     mutating func finish() throws(OutputError) {
         try flush()

@@ -24,7 +24,6 @@ final class JSONArray {
 final class CSVRows {
     private var output: Output
     private let writer: CSVWriter
-    private var row: [UInt8] = []
 
     init(_ header: [String], isRaw: Bool, to path: String?) throws {
         output = try Output.open(path)
@@ -38,10 +37,10 @@ final class CSVRows {
 
     /// Writes the row whose cells `body` appends.
     func write(_ body: (CSVWriter, inout [UInt8]) throws -> Void) throws {
-        row.removeAll(keepingCapacity: true)
-        try body(writer, &row)
-        writer.endRow(&row)
-        try output.write(bytes: row)
+        try output.write { bytes in
+            try body(writer, &bytes)
+            writer.endRow(&bytes)
+        }
     }
 
     func finish() throws { try output.finish() }

@@ -80,8 +80,16 @@ struct OutlineCSV {
         var cause: CauseClass?
     }
 
+    private struct Callout: Equatable {
+        var mode: String
+        var phase: LoopPhase
+        var activity: String?
+    }
+
     // Cells that were written before.
     private var processes: [Int64: [UInt8]] = [:]
+    /// Few, of which the last ones are likely.
+    private var callouts: [(callout: Callout, cells: [UInt8])] = []
     private var groups: [Group: [UInt8]] = [:]
     /// The names of all locations that were on a stack so far, one behind the other, and where those of each end.
     private var names: [UInt8] = []
@@ -105,18 +113,69 @@ struct OutlineCSV {
         to row: inout [UInt8]
     ) throws {
         let report = outline.report
-        writer.append(ReportCSV.stall(report), to: &row)
+        Self.appendStall(report, to: &row)
         Self.append(&processes, outline.loopNumber, writer, to: &row) { ReportCSV.process(report) }
-        writer.append(ReportCSV.callout(report), to: &row)
+        appendCallout(report, writer, to: &row)
         let group = Group(number: outline.groupNumber, cause: report.cause?.cause)
         Self.append(&groups, group, writer, to: &row) {
             ReportCSV.group(outline.group, group.cause)
         }
-        writer.append([.plain("\(outline.samples.count)")], to: &row)
+        row.append(decimal: Int64(outline.samples.count))
+        row.append(comma)
         let names = try heaviestNames(of: outline, lookup)
         writer.append(names: names?.text ?? [], isPlain: names?.isPlain ?? true, to: &row)
-        writer.append(ReportCSV.outcome(report), to: &row)
+        if report.cause == nil {
+            Self.appendOutcome(withoutCause: report, to: &row)
+        } else {
+            writer.append(ReportCSV.outcome(report), to: &row)
+        }
     }
+
+    /// The cells of `ReportCSV.stall`.
+    private static func appendStall(_ report: StallReport, to row: inout [UInt8]) {
+        row.append(report.id)
+        row.append(comma)
+        if !row.append(rfc3339: report.start) { row += report.start.rfc3339.utf8 }
+        row.append(comma)
+        row.append(milliseconds: report.duration)
+        row.append(comma)
+        row.append(milliseconds: report.cpuTime)
+        row.append(comma)
+        row += report.state.word.utf8
+        row.append(comma)
+        row += report.verdict.word.utf8
+        row.append(comma)
+    }
+
+    /// The cells of `ReportCSV.outcome` of a report without a cause.
+    private static func appendOutcome(withoutCause report: StallReport, to row: inout [UInt8]) {
+        if let ending = report.ending { row += ending.word.utf8 }
+        row += [comma, comma, comma]
+        row.append(milliseconds: report.threshold)
+        row.append(comma)
+        row.append(milliseconds: report.detectionDelay)
+        row += [comma, comma, comma]
+        if report.delayedTime > .zero {
+            row.append(milliseconds: report.duration - report.delayedTime)
+        }
+        row.append(comma)
+    }
+
+    private mutating func appendCallout(
+        _ report: StallReport, _ writer: CSVWriter, to row: inout [UInt8]
+    ) {
+        let callout = Callout(mode: report.mode, phase: report.phase, activity: report.activity)
+        if let known = callouts.first(where: { $0.callout == callout }) {
+            return row += known.cells
+        }
+        var cells: [UInt8] = []
+        writer.append(ReportCSV.callout(report), to: &cells)
+        if callouts.count == Self.calloutLimit { callouts.removeFirst() }
+        callouts.append((callout, cells))
+        row += cells
+    }
+
+    private static let calloutLimit = 16
 
     private static func append<Key: Hashable>(
         _ known: inout [Key: [UInt8]], _ key: Key, _ writer: CSVWriter, to row: inout [UInt8],
@@ -162,6 +221,8 @@ struct OutlineCSV {
         arePlain.append(CSVWriter.isPlain(text.utf8))
     }
 }
+
+private let comma = UInt8(ascii: ",")
 
 /// One row per function on a stack.
 enum FrameCSV {
