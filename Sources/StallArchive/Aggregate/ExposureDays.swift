@@ -100,7 +100,7 @@ final class ExposureDays {
         remove = try connection.prepare("delete from exposure_day where \(key)")
         findStretch = try connection.prepare(
             """
-            select exposure.start_us, \(ExposureRow.measures) from exposure
+            select \(ExposureRow.columns()) from exposure
             where source = ? and revision = ? and loop = ?
             """)
     }
@@ -111,9 +111,7 @@ final class ExposureDays {
         try findStretch.bind(source, stretch.revision, stretch.loop)
         if try findStretch.step() {
             defer { findStretch.reset() }
-            let replaced = try? findStretch.exposure(
-                revision: stretch.revision, loop: stretch.loop,
-                start_us: findStretch.integer(at: 0), at: 1)
+            let replaced = try? ExposureRow(findStretch)
             // Imported before, by a job that ended between two parts of a large store.
             if replaced == stretch { return }
             stale.insert(cell)
@@ -179,14 +177,12 @@ final class ExposureDays {
     ) throws {
         let rows = try connection.prepare(
             """
-            select source, revision, loop, exposure.start_us, \(ExposureRow.measures) from exposure
+            select source, \(ExposureRow.columns()) from exposure
             where \(source.map { "source = \($0)" } ?? "true")
             """)
         while try rows.step() {
-            let stretch = try? rows.exposure(
-                revision: rows.integer(at: 1), loop: rows.integer(at: 2),
-                start_us: rows.integer(at: 3), at: 4)
-            if let stretch { body(stretch, try rows.integer(at: 0)) }
+            let source = try rows.integer()
+            if let stretch = try? ExposureRow(rows) { body(stretch, source) }
         }
     }
 

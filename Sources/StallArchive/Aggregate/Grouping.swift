@@ -153,7 +153,7 @@ final class Grouping {
         var reports: [CountedReport] = []
         try findReports.bind(source)
         while try findReports.step() {
-            let report = try CountedReport(findReports, at: 0)
+            let report = try CountedReport(findReports)
             if added.contains(report.loop), report.entry.start_us.day >= first {
                 reports.append(report)
             }
@@ -199,14 +199,14 @@ final class Grouping {
             ? "report"
             : "unnamed_report join report using (source, seq)"
         let rows = try connection.prepare(
-            "select \(CountedReport.columns), report.samples from \(reports)")
+            "select report.samples, \(CountedReport.columns) from \(reports)")
         var concerned: [(CountedReport, [StoredSample])] = []
         while try rows.step() {
-            let samples = try rows.samples(at: CountedReport.columnCount)
+            let samples = try rows.samples()
             guard samples.contains(where: { $0.stack.map(stacks.contains) ?? false }) else {
                 continue
             }
-            concerned.append((try CountedReport(rows, at: 0), samples))
+            concerned.append((try CountedReport(rows), samples))
         }
         for (report, samples) in concerned { try regroup(report, samples) }
         renamed.removeAll()
@@ -269,7 +269,7 @@ final class Grouping {
         try rows.bind(day, start, start + .microsecondsOfDay)
         var entries: [(RollUpCell, RollUpEntry)] = []
         while try rows.step() {
-            let report = try CountedReport(rows, at: 0)
+            let report = try CountedReport(rows)
             guard let signature = report.signature else { continue }
             let cell = RollUpCell(
                 day: report.entry.start_us.day, dimension: try dimensions.id(of: report),
@@ -307,11 +307,7 @@ final class Grouping {
             try rows.bind(last.source, last.seq)
             var batch: [(CountedReport, [StoredSample])] = []
             while try rows.step() {
-                batch.append(
-                    (
-                        try CountedReport(rows, at: 0),
-                        try rows.samples(at: CountedReport.columnCount)
-                    ))
+                batch.append((try CountedReport(rows), try rows.samples()))
             }
             guard let end = batch.last?.0.entry else { break }
             last = (end.source, end.seq)

@@ -320,7 +320,7 @@ struct RollUpQuery {
             """)
         try rows.bind(start, end)
         while try rows.step() {
-            var report = try CountedReport(rows, at: 0)
+            var report = try CountedReport(rows)
             guard let loop = loops[report.loop] else { continue }
             let isWatched = watchedLoops.contains(report)
             let dimension = dimensions.index(
@@ -334,8 +334,7 @@ struct RollUpQuery {
             guard isRanked(report.verdict) else { continue }
             if let decider {
                 let decision = try decider.decide(
-                    rows.samples(at: CountedReport.columnCount), of: report.entry.duration_ns,
-                    cause: report.cause,
+                    rows.samples(), of: report.entry.duration_ns, cause: report.cause,
                     executable: loop.buildID)
                 report.signature = decision.signature
                 if groups[decision.signature] == nil {

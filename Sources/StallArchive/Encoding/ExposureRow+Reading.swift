@@ -3,35 +3,30 @@
 package import StallModel
 package import StallStore
 
-extension Statement {
-    /// An exposure whose columns begin with `watched_ns` at `first`, as `ExposureRow.measures` lists them.
-    package func exposure(revision: Int64, loop: Int64, start_us: Int64, at first: CInt)
-        throws(StoreError)
-        -> ExposureRow
-    {
-        guard let lengths = LengthHistogram(encoded: blob(at: first + 5)) else {
-            throw damage("iteration lengths are not a histogram")
-        }
-        guard ValueLimits.readableTimes.contains(start_us) else {
-            throw damage("\(start_us) in start_us is not a time in microseconds")
-        }
-        let count = try limited(at: first + 3, 0...ValueLimits.count, "count")
-        return ExposureRow(
-            revision: revision, loop: loop, start_us: start_us,
-            watched_ns: try limited_ns(at: first), busy_ns: try limited_ns(at: first + 1),
-            readyDelay_ns: try limited_ns(at: first + 2), microStallCount: count,
-            microStall_ns: try limited_ns(at: first + 4), lengths: lengths)
-    }
-}
-
 extension ExposureRow {
-    /// The columns that `Statement.exposure` reads, in its order.
-    package static let measures = "\(totals), exposure.lengths"
-    package static let measuresWithoutLengths = "\(totals), x''"
-    private static let totals = """
-        exposure.watched_ns, exposure.busy_ns, exposure.ready_delay_ns, exposure.micro_stall_count,
-        exposure.micro_stall_ns
+    /// The columns that `init(_:)` reads, in its order.
+    ///
+    /// - Parameter lengths: Otherwise there are none in the rows.
+    package static func columns(lengths: Bool = true) -> String {
         """
+        exposure.revision, exposure.loop, exposure.start_us, exposure.watched_ns, exposure.busy_ns,
+        exposure.ready_delay_ns, exposure.micro_stall_count, exposure.micro_stall_ns,
+        \(lengths ? "exposure.lengths" : "x''")
+        """
+    }
+
+    package init(_ row: Statement) throws(StoreError) {
+        self.init(
+            revision: try row.integer(), loop: try row.integer(), start_us: try row.time_us(),
+            watched_ns: try row.limited_ns(), busy_ns: try row.limited_ns(),
+            readyDelay_ns: try row.limited_ns(),
+            microStallCount: try row.limited(0...ValueLimits.count, "count"),
+            microStall_ns: try row.limited_ns(), lengths: LengthHistogram())
+        guard let lengths = LengthHistogram(encoded: row.blob()) else {
+            throw row.damage("iteration lengths are not a histogram")
+        }
+        self.lengths = lengths
+    }
 
     /// The part of the stretch that lies between two instants; its counts are assumed to be spread evenly.
     package func part(from since: UnixTime?, until: UnixTime?) -> ExposureRow {

@@ -34,7 +34,7 @@ final class StoreRowReader {
             """)
         findExposure = try connection.prepare(
             """
-            select loop, exposure.start_us, \(ExposureRow.measures) from exposure
+            select \(ExposureRow.columns()) from exposure
             where source = ? and revision = ? and loop = ?
             """)
         findSuppression = try connection.prepare(
@@ -69,7 +69,7 @@ final class StoreRowReader {
         try findRun.bind(id)
         guard try findRun.step() else { throw findRun.damage("process run \(id) is missing") }
         defer { findRun.reset() }
-        let run = try ProcessRun(findRun, at: 0)
+        let run = try ProcessRun(findRun)
         if runs.count == 10_000 { runs.removeAll() }
         runs[id] = run
         return run
@@ -123,8 +123,7 @@ final class StoreRowReader {
         try findExposure.bind(source, revision, id)
         guard try findExposure.step() else { return nil }
         defer { findExposure.reset() }
-        let row = try findExposure.exposure(
-            revision: revision, loop: id, start_us: findExposure.integer(at: 1), at: 2)
+        let row = try ExposureRow(findExposure)
         let loop = try loop(id)
         return .exposure(
             PortableExposure(
@@ -187,9 +186,8 @@ final class StoreRowReader {
         try findReport.bind(source, seq)
         guard try findReport.step() else { return nil }
         defer { findReport.reset() }
-        let report = try reports.report(findReport)
-        let origin = ReportOrigin(
-            store: try store(source), seq: seq, revision: try findReport.integer(at: 31))
+        let (report, revision) = try reports.report(findReport)
+        let origin = ReportOrigin(store: try store(source), seq: seq, revision: revision)
         return PortableReport(
             report: report, origin: origin, images: try images(ofRun: report.run.id))
     }

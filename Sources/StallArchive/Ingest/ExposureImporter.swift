@@ -10,8 +10,7 @@ struct ExposureImporter {
     init(_ connection: Connection) throws {
         findExposure = try connection.prepare(
             """
-            select revision, loop, start_us, \(ExposureRow.measures)
-            from exposure where source = ? and revision > ?
+            select \(ExposureRow.columns()) from exposure where source = ? and revision > ?
             """)
         findSuppressed = try connection.prepare(
             """
@@ -37,14 +36,13 @@ struct ExposureImporter {
         days.forget()
         try findExposure.bind(source, revision)
         while try findExposure.step() {
-            var row = try findExposure.exposure(
-                revision: findExposure.integer(at: 0), loop: findExposure.integer(at: 1),
-                start_us: findExposure.limited(
-                    at: 2, 0...ValueLimits.time_us, "time in microseconds"),
-                at: 3)
+            var row = try ExposureRow(findExposure)
             // Readers accept more: older programs let it into central stores.
-            _ = try findExposure.limited(
-                at: 3, 0...ValueLimits.watched_ns, "period of watched time in nanoseconds")
+            try findExposure.expect(
+                row.start_us, in: 0...ValueLimits.time_us, "time in microseconds")
+            try findExposure.expect(
+                row.watched_ns, in: 0...ValueLimits.watched_ns,
+                "period of watched time in nanoseconds")
             row.loop = try loop(row.loop)
             watched.insert(row.loop)
             guard try !isKnown(row.revision, row.start_us) else { continue }
@@ -56,15 +54,13 @@ struct ExposureImporter {
         try findSuppressed.bind(source, revision)
         while try findSuppressed.step() {
             let row = SuppressionRow(
-                loop: try loop(findSuppressed.integer(at: 0)),
-                place: try findSuppressed.integer(at: 1), reason: try findSuppressed.value(at: 2),
+                loop: try loop(findSuppressed.integer()),
+                place: try findSuppressed.integer(), reason: try findSuppressed.value(),
                 count: max(
                     0,
-                    try findSuppressed.limited(
-                        at: 3, -ValueLimits.count...ValueLimits.count, "count")),
-                total_ns: try findSuppressed.limited_ns(at: 4))
-            let changed = try findSuppressed.limited(
-                at: 5, 0...ValueLimits.revision, "revision")
+                    try findSuppressed.limited(-ValueLimits.count...ValueLimits.count, "count")),
+                total_ns: try findSuppressed.limited_ns())
+            let changed = try findSuppressed.limited(0...ValueLimits.revision, "revision")
             try rows.raise(row, source: target, revision: changed)
         }
         return watched

@@ -38,12 +38,8 @@ final class IncomingReportRows {
             """
     }
 
-    /// The columns of a report that `report(_:)` reads, in its order.
-    private static let columns = """
-        seq, revision, id, loop, mode, activity, phase, state, verdict, start_us, duration_ns, cpu_ns,
-        detection_delay_ns, samples, cause, cause_confidence, cause_detail, threads, agent_ns,
-        skipped_threads, ending, checksum, \(ReportRows.laterColumns)
-        """
+    private static let columns = ReportRow.selected() + ", report.checksum"
+    private static let packed = ["samples", "cause_detail", "threads"].map(ReportRow.place(of:))
 
     /// The next new reports of a source. The cursor moves behind them; at its end no more come.
     func reports(ofSource source: Int64, _ cursor: inout ReportCursor) throws -> IncomingReports {
@@ -75,7 +71,7 @@ final class IncomingReportRows {
         while !reports.isFull {
             guard try rows.step() else { return true }
             reports.rows.append(try report(rows))
-            for packed in [13, 16, 17] as [CInt] {
+            for packed in Self.packed {
                 reports.byteCount += rows.blob(at: packed).count
             }
         }
@@ -84,21 +80,12 @@ final class IncomingReportRows {
 
     private func report(_ rows: Statement) throws -> ReportRow {
         try rows.expectChecksum(
-            at: 21, of: 0..<21, later: 22..<22 + ReportRows.laterCount, "a report")
-        return try ReportRow(
-            seq: rows.integer(at: 0), revision: rows.integer(at: 1),
-            id: rows.uniqueID(at: 2), loop: rows.integer(at: 3), mode: rows.integer(at: 4),
-            activity: rows.optionalInteger(at: 5), phase: rows.value(at: 6),
-            state: rows.value(at: 7),
-            ending: rows.isNull(at: 20) ? nil : rows.value(at: 20),
-            verdict: rows.value(at: 8),
-            start_us: rows.limited(at: 9, 0...ValueLimits.time_us, "time in microseconds"),
-            duration_ns: rows.limited_ns(at: 10), cpu_ns: rows.limited_ns(at: 11),
-            delayed_ns: rows.delayed_ns(at: 25, in: rows.limited_ns(at: 10)),
-            detectionDelay_ns: rows.limited_ns(at: 12), samples: rows.samples(at: 13),
-            cause: evidence.storedCause(rows, at: 14, evidence: 22)?.stored,
-            threads: rows.threads(at: 17),
-            agent_ns: rows.limited_ns(at: 18),
-            skippedThreads: rows.limited(at: 19, 0...ValueLimits.count, "count"))
+            at: ReportRow.selectedCount, of: ReportRow.checked, later: ReportRow.later, "a report")
+        var row = try ReportRow(rows)
+        try row.expectLimits(rows)
+        row.cause = try evidence.storedCause(ofReport: rows)
+        // Its group is that of the other store.
+        row.signature = nil
+        return row
     }
 }

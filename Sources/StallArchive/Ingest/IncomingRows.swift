@@ -89,7 +89,7 @@ final class IncomingRows {
             _ = try row.limited(at: 5, 0...Int64(Int32.max), "process id")
             _ = try row.limited(at: 8, 0...ValueLimits.time_us, "time in microseconds")
             try row.expectChecksum(at: 9, of: 0..<9, "process run \(id)")
-            return try ProcessRun(row, at: 0)
+            return try ProcessRun(row)
         }
     }
 

@@ -252,6 +252,6 @@ final class IngestWriter {
     private func counted(_ seq: Int64, of source: Int64) throws -> CountedReport? {
         try findCounted.bind(source, seq)
         defer { findCounted.reset() }
-        return try findCounted.step() ? CountedReport(findCounted, at: 0) : nil
+        return try findCounted.step() ? CountedReport(findCounted) : nil
     }
 }

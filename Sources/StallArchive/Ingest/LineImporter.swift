@@ -101,23 +101,12 @@ final class LineImporter {
             }
         }
         let run = try interner.run(report.run)
-        var row = ReportRow(
-            seq: origin.seq, revision: origin.revision, id: report.id,
-            loop: try interner.loop(
+        var row = try ReportRow(
+            report, seq: origin.seq, revision: origin.revision,
+            loop: interner.loop(
                 run: run, name: report.loop, threshold_ns: report.threshold.nanoseconds),
-            mode: try interner.label(report.mode),
-            activity: try report.activity.map(interner.label), phase: report.phase,
-            state: report.state, ending: report.ending, verdict: report.verdict,
-            start_us: report.start.microseconds,
-            duration_ns: report.duration.nanoseconds, cpu_ns: report.cpuTime.nanoseconds,
-            delayed_ns: report.delayedTime.nanoseconds,
-            detectionDelay_ns: report.detectionDelay.nanoseconds,
-            samples: try report.samples.map { try sample($0, run: (run, report.run.id)) },
-            cause: report.cause.map { StoredCause($0) },
-            threads: try report.threads.map { try thread($0, run: (run, report.run.id)) },
-            agent_ns: report.agentTime.nanoseconds,
-            skippedThreads: Int64(report.skippedThreadCount))
-        row.samples.omitImpliedWeights(in: row.duration_ns)
+            mode: interner.label(report.mode), activity: report.activity.map(interner.label)
+        ) { try stack($0, $1, $2, run: (run, report.run.id)) }
         row.evidence = try evidence.share(row.cause)
         for image in portable.images {
             let known = try self.image(
@@ -194,26 +183,6 @@ final class LineImporter {
     ) throws -> Interned {
         try interner.image(
             path: path, buildID: buildID?.bytes, owner: buildID == nil ? run : nil)
-    }
-
-    private func sample(
-        _ sample: Sample, run: (id: Int64, uuid: UniqueID)
-    ) throws -> StoredSample {
-        StoredSample(
-            offset_ns: sample.offset.nanoseconds, weight_ns: sample.weight.nanoseconds,
-            isLate: sample.isLate, thread: sample.thread.rawValue, method: sample.method,
-            stack: try stack(sample.locations, sample.frames, sample.isTruncated, run: run),
-            captureCost_ns: sample.captureCost.nanoseconds, failure: sample.failure)
-    }
-
-    private func thread(
-        _ thread: ThreadSnapshot, run: (id: Int64, uuid: UniqueID)
-    ) throws -> StoredThread {
-        StoredThread(
-            thread: thread.thread.rawValue, name: thread.name, role: thread.role,
-            method: thread.method,
-            stack: try stack(thread.locations, thread.frames, thread.isTruncated, run: run),
-            failure: thread.failure)
     }
 
     private func stack(

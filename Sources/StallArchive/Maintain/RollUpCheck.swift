@@ -71,7 +71,7 @@ struct RollUpCheck {
         let loops = try LoopFacts.all(connection, ReportFilter())
         let rows = try connection.prepare("select \(CountedReport.columns) from report")
         while try rows.step() {
-            let report = try CountedReport(rows, at: 0)
+            let report = try CountedReport(rows)
             let entry = report.entry
             let day = entry.start_us.day
             let key = DaySource(day: day, source: entry.source)

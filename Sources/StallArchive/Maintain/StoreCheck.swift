@@ -250,13 +250,12 @@ private struct StoreCheck {
         let rows = try connection.prepare(
             """
             select id, phase, state, verdict, duration_ns, cpu_ns, detection_delay_ns, samples,
-                cause, cause_confidence, cause_detail, threads, checksum, \(ReportRows.checkedColumns),
-                \(ReportRows.laterColumns)
+                cause, cause_confidence, cause_detail, threads, checksum, \(ReportRow.selected())
             from report
             """)
         let evidence = try EvidenceReader(connection)
-        let columns = 13..<ReportRows.checkedRange.upperBound + 13
-        let later = columns.upperBound..<columns.upperBound + ReportRows.laterCount
+        let columns = 13..<ReportRow.checked.upperBound + 13
+        let later = columns.upperBound..<ReportRow.later.upperBound + 13
         while try rows.step() {
             do {
                 let _: LoopPhase = try rows.value(at: 1)

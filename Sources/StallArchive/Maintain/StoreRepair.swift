@@ -92,11 +92,7 @@ func removeOutOfRange(_ connection: Connection) throws {
 /// reader accepts them.
 private func removeUnreadableReports(_ connection: Connection) throws {
     let rows = try connection.prepare(
-        """
-        select source, seq, phase, state, verdict, samples, threads, cause, cause_confidence,
-            cause_detail, ending, \(ReportRows.laterColumns)
-        from report
-        """)
+        "select \(ReportRow.selected()), report.source from report")
     let evidence = try EvidenceReader(connection)
     var stacks: Set<Int64> = []
     let known = try connection.prepare("select id from stack")
@@ -104,17 +100,16 @@ private func removeUnreadableReports(_ connection: Connection) throws {
     var broken: [(source: Int64, seq: Int64)] = []
     while try rows.step() {
         do {
-            let _: LoopPhase = try rows.value(at: 2)
-            let _: StallState = try rows.value(at: 3)
-            let _: StallVerdict = try rows.value(at: 4)
-            let named =
-                try rows.samples(at: 5).compactMap(\.stack)
-                + rows.threads(at: 6).compactMap(\.stack)
+            let row = try ReportRow(rows)
+            let named = row.samples.compactMap(\.stack) + row.threads.compactMap(\.stack)
             guard stacks.isSuperset(of: named) else { throw rows.damage("a stack is missing") }
-            _ = try evidence.cause(rows, at: 7, evidence: 11)
-            if !rows.isNull(at: 10) { let _: StallEnding = try rows.value(at: 10) }
+            _ = try evidence.cause(ofReport: rows)
         } catch StoreError.damaged {
-            broken.append(try (rows.integer(at: 0), rows.integer(at: 1)))
+            broken.append(
+                try (
+                    rows.integer(at: ReportRow.selectedCount),
+                    rows.integer(at: ReportRow.place(of: "seq"))
+                ))
         }
     }
     let remove = try connection.prepare("delete from report where source = ? and seq = ?")
@@ -124,19 +119,15 @@ private func removeUnreadableReports(_ connection: Connection) throws {
 /// Accepts reports that differ from their checksums.
 private func renewChecksums(_ connection: Connection) throws {
     let rows = try connection.prepare(
-        """
-        select \(ReportRows.checkedColumns), checksum, source, \(ReportRows.laterColumns)
-        from report
-        """)
-    let end = ReportRows.checkedRange.upperBound
+        "select \(ReportRow.selected()), checksum, source from report")
     var changed: [(source: Int64, seq: Int64)] = []
     while try rows.step() {
-        guard let checksum = rows.optionalInteger(at: end),
-            checksum
-                != rows.checksum(
-                    of: ReportRows.checkedRange, later: end + 2..<end + 2 + ReportRows.laterCount)
+        rows.go(to: ReportRow.selectedCount)
+        guard let checksum = rows.optionalInteger(),
+            checksum != rows.checksum(of: ReportRow.checked, later: ReportRow.later)
         else { continue }
-        changed.append(try (rows.integer(at: end + 1), rows.integer(at: 0)))
+        changed.append(
+            (try rows.integer(), try rows.integer(at: ReportRow.place(of: "seq"))))
     }
     let reports = try ReportRows(connection)
     for row in changed { try reports.renewChecksum(source: row.source, seq: row.seq) }

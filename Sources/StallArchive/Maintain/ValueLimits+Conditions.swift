@@ -27,16 +27,7 @@ extension ValueLimits {
 
     /// Conditions of SQL that hold for every row within the limits, by table.
     static let conditions: [(table: String, condition: String)] = [
-        (
-            "report",
-            """
-            length(id) = 16 and start_us between 0 and \(time_us)
-            and duration_ns between 0 and \(duration_ns) and cpu_ns between 0 and \(duration_ns) and detection_delay_ns between 0 and \(duration_ns)
-            and agent_ns between 0 and \(duration_ns) and skipped_threads between 0 and \(count)
-            and ifnull(delayed_ns, 0) between 0 and duration_ns
-            and ifnull(ending, 1) between 1 and \(largest(StallEnding.self))
-            """
-        ),
+        ("report", ReportRow.limits),
         (
             "exposure",
             """

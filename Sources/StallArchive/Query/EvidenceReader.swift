@@ -13,6 +13,19 @@ final class EvidenceReader {
             "select name, format from evidence_fact where evidence = ? order by position")
     }
 
+    /// The cause of a row of `ReportRow.selected`.
+    func cause(ofReport rows: Statement) throws -> StallCause? {
+        try cause(rows, at: Self.causePlace, evidence: Self.evidencePlace)
+    }
+
+    /// The same as it is written by an agent.
+    func storedCause(ofReport rows: Statement) throws -> StoredCause? {
+        try storedCause(rows, at: Self.causePlace, evidence: Self.evidencePlace)?.stored
+    }
+
+    private static let causePlace = ReportRow.place(of: "cause")
+    private static let evidencePlace = ReportRow.place(of: "evidence")
+
     /// A cause in the columns `cause`, `cause_confidence` and `cause_detail`; nil where none is stored.
     ///
     /// - Parameter evidence: The column `evidence`, behind which are `evidence_numbers` and `cause_permille`.
@@ -23,12 +36,13 @@ final class EvidenceReader {
     }
 
     /// The same as it is written by an agent, and its meaning.
-    func storedCause(
+    private func storedCause(
         _ rows: Statement, at column: CInt, evidence: CInt
     ) throws -> (stored: StoredCause, cause: StallCause)? {
         guard let id = rows.optionalInteger(at: evidence) else {
             guard let cause = try rows.cause(at: column) else { return nil }
-            return (StoredCause(cause, detail: rows.blob(at: column + 2)), cause)
+            let detail = Array(rows.blob(at: column + 2))
+            return (StoredCause(cause.cause, confidence: cause.confidence, detail: detail), cause)
         }
         guard let word = try rows.causeClass(at: column) else { return nil }
         let formats = try formats(of: id)
@@ -43,7 +57,7 @@ final class EvidenceReader {
                 StallCause(word, confidence: confidence, detail: $0)
             })
         else { throw rows.damage("a report's evidence is invalid") }
-        return (detail.withUnsafeBytes { StoredCause(cause, detail: $0) }, cause)
+        return (StoredCause(word, confidence: confidence, detail: detail), cause)
     }
 
     private func formats(of id: Int64) throws -> [UInt8] {

@@ -70,18 +70,14 @@ struct ExposureQuery {
     private func addStretches(
         _ condition: Condition, of cell: ExposureCell? = nil, _ add: (ExposureRow) -> Void
     ) throws {
-        let measures = withLengths ? ExposureRow.measures : ExposureRow.measuresWithoutLengths
+        let columns = ExposureRow.columns(lengths: withLengths)
         let rows = try connection.prepare(
-            """
-            select exposure.loop, exposure.start_us, \(measures) from exposure
-            where \(condition.sql)
-            """)
+            "select \(columns) from exposure where \(condition.sql)")
         try condition.bind(to: rows)
         while try rows.step() {
             // A row that cannot be read is left to `check`; all others count.
             guard
-                let row = try? rows.exposure(
-                    revision: 0, loop: rows.integer(at: 0), start_us: rows.integer(at: 1), at: 2),
+                let row = try? ExposureRow(rows),
                 cell == nil || cell == ExposureCell(row, source: cell!.source)
             else { continue }
             add(row.part(from: filter.since, until: filter.until))

@@ -7,14 +7,10 @@ internal import StallStore
 
 /// Reads reports without their stacks; shared rows are read once.
 final class OutlineReader {
-    static let columns = """
-        report.id, report.loop, report.mode, report.activity, report.phase, report.state,
-        report.verdict, report.start_us, report.duration_ns, report.cpu_ns,
-        report.detection_delay_ns, report.samples, report.agent_ns, report.skipped_threads,
-        report.ending, report.signature, report.cause, report.cause_confidence,
-        report.cause_detail, report.evidence, report.evidence_numbers, report.cause_permille,
-        report.source, report.seq, report.revision, report.delayed_ns
-        """
+    /// The columns that `outline` reads.
+    static func columns(threads: Bool) -> String {
+        ReportRow.selected(threads: threads) + ", report.source"
+    }
 
     private var loops: [Int64: (run: ProcessRun, name: String, threshold: Duration)] = [:]
     private var labels: [Int64: String] = [:]
@@ -32,52 +28,39 @@ final class OutlineReader {
             from loop join process_run on process_run.id = loop.run
             """)
         while try rows.step() {
-            let found = try reader.run(rows, at: 3)
+            let (loop, name, threshold) = (try rows.integer(), rows.text(), try rows.duration())
+            let found = try reader.run(rows)
             let run = runs[found.id] ?? found
             runs[found.id] = run
-            loops[try rows.integer(at: 0)] = (run, rows.text(at: 1), try rows.duration(at: 2))
+            loops[loop] = (run, name, threshold)
         }
         let texts = try connection.prepare("select id, value from label")
-        while try texts.step() { labels[try texts.integer(at: 0)] = texts.text(at: 1) }
+        while try texts.step() { labels[try texts.integer()] = texts.text() }
         groups = try SignatureRows.groups(connection)
         stores = try connection.storesBySource()
     }
 
     func outline(_ rows: Statement) throws -> ReportOutline {
-        let number = try rows.integer(at: 1)
-        guard let loop = loops[number] else { throw rows.damage("a report of no loop") }
-        guard let mode = labels[try rows.integer(at: 2)] else {
-            throw rows.damage("a report of no mode")
-        }
-        let groupNumber = try rows.integer(at: 15)
-        guard let group = groups[groupNumber] else {
+        let row = try ReportRow(rows)
+        guard let loop = loops[row.loop] else { throw rows.damage("a report of no loop") }
+        guard let mode = labels[row.mode] else { throw rows.damage("a report of no mode") }
+        guard let groupNumber = row.signature, let group = groups[groupNumber] else {
             throw rows.damage("a report of no group")
         }
-        guard let store = stores[try rows.integer(at: 22)] else {
+        guard let store = stores[try rows.integer()] else {
             throw rows.damage("a report of no source")
         }
-        let duration = try rows.duration_ns(at: 8)
-        let report = StallReport(
-            id: try rows.uniqueID(at: 0), run: loop.run, loop: loop.name, mode: mode,
-            phase: try rows.value(at: 4),
-            activity: rows.optionalInteger(at: 3).flatMap { labels[$0] },
-            start: try rows.time(at: 7),
-            duration: .nanoseconds(duration), cpuTime: try rows.duration(at: 9),
-            delayedTime: try rows.delayed(at: 25, in: duration),
-            threshold: loop.threshold, detectionDelay: try rows.duration(at: 10),
-            state: try rows.value(at: 5),
-            ending: rows.isNull(at: 14) ? nil : try rows.value(at: 14),
-            verdict: try rows.value(at: 6), cause: try evidence.cause(rows, at: 16, evidence: 19),
-            skippedThreadCount: Int(try rows.count(at: 13)),
-            agentTime: try rows.duration(at: 12))
-        let samples = try rows.samples(at: 11)
+        let report = row.report(
+            run: loop.run, loop: loop.name, threshold: loop.threshold, mode: mode,
+            activity: row.activity.flatMap { labels[$0] },
+            cause: try evidence.cause(ofReport: rows))
         return ReportOutline(
             report: report,
-            origin: ReportOrigin(
-                store: store, seq: try rows.integer(at: 23), revision: try rows.integer(at: 24)),
-            group: group, loopNumber: number, groupNumber: groupNumber,
-            samples: zip(samples, samples.weights(in: duration)).map(OutlinedSample.init),
-            threads: try rows.threads(at: 26).map(OutlinedThread.init))
+            origin: ReportOrigin(store: store, seq: row.seq, revision: row.revision),
+            group: group, loopNumber: row.loop, groupNumber: groupNumber,
+            samples: zip(row.samples, row.samples.weights(in: row.duration_ns))
+                .map(OutlinedSample.init),
+            threads: row.threads.map(OutlinedThread.init))
     }
 }
 

@@ -10,8 +10,8 @@ struct ProcessRunReader {
     /// Beyond it, texts of their own are no longer shared.
     private static let limit = 10_000
 
-    mutating func run(_ row: Statement, at first: CInt) throws(StoreError) -> ProcessRun {
-        var run = try ProcessRun(row, at: first)
+    mutating func run(_ row: Statement) throws(StoreError) -> ProcessRun {
+        var run = try ProcessRun(row)
         run.app = shared(run.app)
         run.version = shared(run.version)
         run.host = shared(run.host)

@@ -7,20 +7,13 @@ internal import StallStore
 struct ReportReader {
     /// Selects the columns that `all` and `report` read; conditions, order and limit follow it.
     static let query = """
-        select report.id, report.phase, report.state, report.verdict,
-            report.start_us, report.duration_ns, report.cpu_ns, report.detection_delay_ns,
-            loop.name, loop.threshold_ns, mode.value, activity.value, report.samples, report.cause,
-            report.cause_confidence, report.cause_detail, report.threads, report.agent_ns,
-            report.skipped_threads, report.ending, \(ProcessRun.columns),
-            report.source, report.seq, report.revision, report.evidence, report.evidence_numbers,
-            report.cause_permille, report.delayed_ns
+        select \(ReportRow.selected()), loop.name, loop.threshold_ns, mode.value, activity.value,
+            \(ProcessRun.columns)
         from report join loop on loop.id = report.loop
         join process_run on process_run.id = loop.run
         join label mode on mode.id = report.mode
         left join label activity on activity.id = report.activity
         """
-    /// The column `evidence` of the query.
-    private static let evidenceColumn: CInt = 32
     let stacks: StackReader
     private let evidence: EvidenceReader
 
@@ -32,28 +25,21 @@ struct ReportReader {
     /// The reports of all rows.
     func all(_ rows: Statement) throws -> [StallReport] {
         var reports: [StallReport] = []
-        while try rows.step() { reports.append(try report(rows)) }
+        while try rows.step() { reports.append(try report(rows).report) }
         return reports
     }
 
-    /// The report of the present row.
-    func report(_ rows: Statement) throws -> StallReport {
-        StallReport(
-            id: try rows.uniqueID(at: 0), run: try ProcessRun(rows, at: 20),
-            loop: rows.text(at: 8), mode: rows.text(at: 10), phase: try rows.value(at: 1),
-            activity: rows.optionalText(at: 11),
-            start: try rows.time(at: 4),
-            duration: try rows.duration(at: 5), cpuTime: try rows.duration(at: 6),
-            delayedTime: try rows.delayed(at: Self.evidenceColumn + 3, in: rows.duration_ns(at: 5)),
-            threshold: try rows.duration(at: 9), detectionDelay: try rows.duration(at: 7),
-            state: try rows.value(at: 2),
-            ending: rows.isNull(at: 19) ? nil : try rows.value(at: 19),
-            verdict: try rows.value(at: 3),
-            samples: try samples(rows.samples(at: 12), in: rows.duration_ns(at: 5), rows),
-            cause: try evidence.cause(rows, at: 13, evidence: Self.evidenceColumn),
-            threads: try rows.threads(at: 16).map { try thread($0, rows) },
-            skippedThreadCount: Int(try rows.count(at: 18)),
-            agentTime: try rows.duration(at: 17))
+    /// The report of the present row, and its revision.
+    func report(_ rows: Statement) throws -> (report: StallReport, revision: Int64) {
+        let row = try ReportRow(rows)
+        let (loop, threshold) = (rows.text(), try rows.duration())
+        let (mode, activity) = (rows.text(), rows.optionalText())
+        var report = row.report(
+            run: try ProcessRun(rows), loop: loop, threshold: threshold, mode: mode,
+            activity: activity, cause: try evidence.cause(ofReport: rows))
+        report.samples = try samples(row.samples, in: row.duration_ns, rows)
+        report.threads = try row.threads.map { try thread($0, rows) }
+        return (report, row.revision)
     }
 
     private func samples(

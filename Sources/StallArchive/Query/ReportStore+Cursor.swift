@@ -20,10 +20,9 @@ extension ReportStore {
             try forEachKey(connection, filter, order, limit) { source, seq in
                 try rows.bind(source, seq)
                 guard try rows.step() else { return }
-                let report = try reader.report(rows)
+                let (report, revision) = try reader.report(rows)
                 guard let store = stores[source] else { throw rows.damage("a report of no source") }
-                let origin = ReportOrigin(
-                    store: store, seq: seq, revision: try rows.integer(at: 31))
+                let origin = ReportOrigin(store: store, seq: seq, revision: revision)
                 rows.reset()
                 try body(report, origin, lookup)
             }

@@ -12,8 +12,8 @@ extension ReportStore {
             let condition = Condition(filter, table: "exposure")
             let rows = try connection.prepare(
                 """
-                select exposure.start_us, loop.name, loop.threshold_ns, \(ExposureRow.measures),
-                    \(ProcessRun.columns)
+                select \(ProcessRun.columns), loop.name, loop.threshold_ns,
+                    \(ExposureRow.columns())
                 from exposure join loop on loop.id = exposure.loop
                 join process_run on process_run.id = loop.run
                 where \(condition.sql) order by exposure.start_us
@@ -21,15 +21,12 @@ extension ReportStore {
             try condition.bind(to: rows)
             var stretches: [LoopExposure] = []
             while try rows.step() {
+                let (run, loop) = (try ProcessRun(rows), rows.text())
+                let threshold = try rows.duration()
                 guard
-                    let row = try? rows.exposure(
-                        revision: 0, loop: 0, start_us: rows.integer(at: 0), at: 3
-                    ).part(from: filter.since, until: filter.until)
+                    let row = try? ExposureRow(rows).part(from: filter.since, until: filter.until)
                 else { continue }
-                stretches.append(
-                    LoopExposure(
-                        row, run: try ProcessRun(rows, at: 9), loop: rows.text(at: 1),
-                        threshold: try rows.duration(at: 2)))
+                stretches.append(LoopExposure(row, run: run, loop: loop, threshold: threshold))
             }
             return stretches
         }
@@ -48,7 +45,7 @@ extension ReportStore {
             let sums = try ExposureQuery(connection, filter, withLengths: withLengths).sums()
             let loops = try connection.prepare(
                 """
-                select loop.name, loop.threshold_ns, \(ProcessRun.columns)
+                select \(ProcessRun.columns), loop.name, loop.threshold_ns
                 from loop join process_run on process_run.id = loop.run where loop.id = ?
                 """)
             return try sums.values.map { sum in
@@ -56,8 +53,8 @@ extension ReportStore {
                 guard try loops.step() else { throw loops.damage("watched time of no loop") }
                 defer { loops.reset() }
                 return LoopExposure(
-                    sum, run: try ProcessRun(loops, at: 2), loop: loops.text(at: 0),
-                    threshold: try loops.duration(at: 1))
+                    sum, run: try ProcessRun(loops), loop: loops.text(),
+                    threshold: try loops.duration())
             }
         }
     }
@@ -71,28 +68,29 @@ extension ReportStore {
             let condition = Condition(filter, table: "suppression")
             let rows = try connection.prepare(
                 """
-                select loop.name, suppression.place, suppression.reason,
-                    max(suppression.stall_count), max(suppression.total_ns), \(ProcessRun.columns)
+                select \(ProcessRun.columns), loop.name, suppression.place, suppression.reason,
+                    max(suppression.stall_count), max(suppression.total_ns)
                 from suppression join loop on loop.id = suppression.loop
                 join process_run on process_run.id = loop.run
                 where \(condition.sql)
-                group by suppression.loop, suppression.place, suppression.reason order by 5 desc
+                group by suppression.loop, suppression.place, suppression.reason order by 14 desc
                 """)
             try condition.bind(to: rows)
             var stalls: [SuppressedStalls] = []
             while try rows.step() {
-                guard let reason: SuppressionReason = try? rows.value(at: 2) else { continue }
+                let (run, loop) = (try ProcessRun(rows), rows.text())
+                let place = try rows.integer()
+                guard let reason: SuppressionReason = try? rows.value() else { continue }
                 stalls.append(
                     SuppressedStalls(
-                        run: try ProcessRun(rows, at: 5), loop: rows.text(at: 0),
-                        place: try rows.integer(at: 1), reason: reason,
+                        run: run, loop: loop, place: place, reason: reason,
                         // Less than nothing where stalls were taken back that another reason had counted.
                         count: Int(
-                            min(max(try rows.integer(at: 3), -ValueLimits.count), ValueLimits.count)
+                            min(max(try rows.integer(), -ValueLimits.count), ValueLimits.count)
                         ),
                         total: .nanoseconds(
                             min(
-                                max(try rows.integer(at: 4), -ValueLimits.duration_ns),
+                                max(try rows.integer(), -ValueLimits.duration_ns),
                                 ValueLimits.duration_ns))))
             }
             return stalls

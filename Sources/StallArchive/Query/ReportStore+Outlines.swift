@@ -18,7 +18,7 @@ extension ReportStore {
             let condition = Condition(filter)
             let rows = try connection.prepare(
                 """
-                select \(OutlineReader.columns), \(withThreads ? "report.threads" : "x''")
+                select \(OutlineReader.columns(threads: withThreads))
                 from report_day cross join report
                 on report.source = report_day.source
                     and report.seq between report_day.first_seq and report_day.last_seq

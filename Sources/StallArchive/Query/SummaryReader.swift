@@ -27,11 +27,12 @@ struct SummaryReader {
             from loop join process_run on process_run.id = loop.run
             """)
         while try rows.step() {
-            let run = try reader.run(rows, at: 2)
+            let (loop, name) = (try rows.integer(), rows.text())
+            let run = try reader.run(rows)
             let index = indexes[run.id] ?? runs.count
             if index == runs.count { runs.append(run) }
             indexes[run.id] = index
-            try loops[rows.integer(at: 0)] = (index, rows.text(at: 1))
+            loops[loop] = (index, name)
         }
     }
 

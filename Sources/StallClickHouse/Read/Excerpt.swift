@@ -93,12 +93,12 @@ final class Excerpt {
         return id
     }
 
-    func run(_ run: RunRow) throws -> Int64 {
-        let (id, isNew) = runs.number(of: run.uuid)
+    func run(_ run: ProcessRun) throws -> Int64 {
+        let (id, isNew) = runs.number(of: run.id)
         if isNew {
             try addRun.run(
-                id, run.uuid, run.app, run.version, run.buildID.isEmpty ? nil : run.buildID,
-                run.host, run.pid, run.bootID, run.startTicks, run.started_us)
+                id, run.id, run.app, run.version, run.buildID?.bytes, run.host, Int64(run.pid),
+                run.bootID, Int64(bitPattern: run.startTicks), run.started.microseconds)
         }
         return id
     }
@@ -121,27 +121,6 @@ final class Excerpt {
             try addFrame.run(id, Int64(position), name)
         }
         return id
-    }
-}
-
-/// A process as a cluster has it.
-struct RunRow: Hashable {
-    var uuid: UniqueID
-    var app, version: String
-    /// Empty for none.
-    var buildID: [UInt8] = []
-    var host: String
-    var pid: Int64 = 0
-    var bootID = ""
-    var startTicks: Int64 = 0
-    var started_us: Int64 = 0
-
-    var run: ProcessRun {
-        ProcessRun(
-            id: uuid, app: app, version: version,
-            buildID: buildID.isEmpty ? nil : BuildID(bytes: buildID),
-            host: host, pid: Int32(truncatingIfNeeded: pid), bootID: bootID,
-            startTicks: UInt64(bitPattern: startTicks), started: UnixTime(microseconds: started_us))
     }
 }
 

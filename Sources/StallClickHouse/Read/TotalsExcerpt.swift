@@ -88,9 +88,10 @@ struct TotalsExcerpt {
         if isNewRun {
             let build = report.loop.build
             _ = try excerpt.run(
-                RunRow(
-                    uuid: UniqueID((1, UInt64(run))), app: build.app, version: build.version,
-                    host: build.host))
+                ProcessRun(
+                    id: UniqueID((1, UInt64(run))), app: build.app, version: build.version,
+                    buildID: nil, host: build.host, pid: 0, bootID: "", startTicks: 0,
+                    started: UnixTime(microseconds: 0)))
         }
         let (loop, isNewLoop) = reportLoops.number(of: report.loop)
         let source = report.loop.isWatched ? Self.watched : Self.unwatched

@@ -12,8 +12,10 @@ package struct TabSeparatedRows {
     private let store: String
     private let columnCount: Int
     /// Where the next row begins, and where each column of the current one lies.
-    private var next = 0
+    private var end = 0
     private var columns: [Range<Int>] = []
+    /// The column that is read next, where a read names none.
+    private let cursor = Cursor()
     /// The number of the current row, from 1.
     private var number = 0
 
@@ -27,20 +29,21 @@ package struct TabSeparatedRows {
 
     /// Goes to the next row; false at the end.
     package mutating func step() throws(ClickHouseError) -> Bool {
-        guard next < bytes.count else { return false }
+        guard end < bytes.count else { return false }
         number += 1
+        cursor.column = 0
         columns.removeAll(keepingCapacity: true)
-        var begin = next
+        var begin = end
         var isWhole = false
         bytes.withUnsafeBufferPointer { bytes in
-            var index = next
+            var index = end
             while index < bytes.count {
                 if bytes[index] == UInt8(ascii: "\t") {
                     columns.append(begin..<index)
                     begin = index + 1
                 } else if bytes[index] == UInt8(ascii: "\n") {
                     columns.append(begin..<index)
-                    (next, isWhole) = (index + 1, true)
+                    (end, isWhole) = (index + 1, true)
                     return
                 }
                 index += 1
@@ -49,7 +52,7 @@ package struct TabSeparatedRows {
         // A server that fails half-way has said that all is well before, and then writes why in place of a row.
         let start = columns.first?.lowerBound ?? begin
         // An end of line of another system is before it in later versions, and nowhere in rows: it has a backslash there.
-        let isOther = next - start > 1 && bytes[next - 2] == 13
+        let isOther = end - start > 1 && bytes[end - 2] == 13
         if !isWhole || columns.count != columnCount || isOther
             || columnCount == 1 && bytes[start] == UInt8(ascii: "C"),
             let exception = exception(from: start)
@@ -70,20 +73,31 @@ package struct TabSeparatedRows {
         return ServerException(in: String(decoding: text, as: UTF8.self), store: store)
     }
 
+    private final class Cursor {
+        var column = 0
+    }
+
+    /// Passes over a column. Reads without an index take the columns one after the other.
+    package func next() -> Int {
+        defer { cursor.column += 1 }
+        return cursor.column
+    }
+
     package func isNull(at column: Int) -> Bool {
         let range = columns[column]
         return range.count == 2 && bytes[range.lowerBound] == UInt8(ascii: "\\")
             && bytes[range.lowerBound + 1] == UInt8(ascii: "N")
     }
 
-    package func integer(at column: Int) throws(ClickHouseError) -> Int64 {
-        try integer(at: column, as: Int64.self)
+    package func integer(at place: Int? = nil) throws(ClickHouseError) -> Int64 {
+        try integer(at: place, as: Int64.self)
     }
 
     /// A number of any width that fits the type asked for.
     package func integer<Number: FixedWidthInteger>(
-        at column: Int, as _: Number.Type = Number.self
+        at place: Int? = nil, as _: Number.Type = Number.self
     ) throws(ClickHouseError) -> Number {
+        let column = place ?? next()
         let number = bytes.withUnsafeBufferPointer {
             Self.number($0[columns[column]], as: Number.self)
         }
@@ -94,34 +108,40 @@ package struct TabSeparatedRows {
     }
 
     /// A day since 1970 that has microseconds of 64 bits, and so have the days beside it.
-    package func day(at column: Int) throws(ClickHouseError) -> Int64 {
+    package func day(at place: Int? = nil) throws(ClickHouseError) -> Int64 {
+        let column = place ?? next()
         let day: Int64 = try integer(at: column)
         guard -106_000_000...106_000_000 ~= day else { throw bad(column, "a day") }
         return day
     }
 
-    package func optionalInteger(at column: Int) throws(ClickHouseError) -> Int64? {
-        isNull(at: column) ? nil : try integer(at: column)
+    package func optionalInteger(at place: Int? = nil) throws(ClickHouseError) -> Int64? {
+        let column = place ?? next()
+        return isNull(at: column) ? nil : try integer(at: column)
     }
 
-    package func double(at column: Int) throws(ClickHouseError) -> Double {
+    package func double(at place: Int? = nil) throws(ClickHouseError) -> Double {
+        let column = place ?? next()
         let text = String(decoding: bytes[columns[column]], as: UTF8.self)
         guard let number = Double(text) else { throw bad(column, "a number") }
         return number
     }
 
-    package func text(at column: Int) throws(ClickHouseError) -> String {
+    package func text(at place: Int? = nil) throws(ClickHouseError) -> String {
+        let column = place ?? next()
         let unescaped = try self.bytes(at: column)
         // Names are stored as they came; views escape characters that do not belong on a terminal.
         return String(decoding: unescaped, as: UTF8.self)
     }
 
-    package func optionalText(at column: Int) throws(ClickHouseError) -> String? {
-        isNull(at: column) ? nil : try text(at: column)
+    package func optionalText(at place: Int? = nil) throws(ClickHouseError) -> String? {
+        let column = place ?? next()
+        return isNull(at: column) ? nil : try text(at: column)
     }
 
     /// The bytes of a string column.
-    package func bytes(at column: Int) throws(ClickHouseError) -> [UInt8] {
+    package func bytes(at place: Int? = nil) throws(ClickHouseError) -> [UInt8] {
+        let column = place ?? next()
         let range = columns[column]
         let raw = bytes[range]
         guard raw.contains(UInt8(ascii: "\\")) else { return Array(raw) }
@@ -153,17 +173,20 @@ package struct TabSeparatedRows {
         return unescaped
     }
 
-    package func optionalBytes(at column: Int) throws(ClickHouseError) -> [UInt8]? {
-        isNull(at: column) ? nil : try bytes(at: column)
+    package func optionalBytes(at place: Int? = nil) throws(ClickHouseError) -> [UInt8]? {
+        let column = place ?? next()
+        return isNull(at: column) ? nil : try bytes(at: column)
     }
 
-    package func uniqueID(at column: Int) throws(ClickHouseError) -> UniqueID {
+    package func uniqueID(at place: Int? = nil) throws(ClickHouseError) -> UniqueID {
+        let column = place ?? next()
         guard let id = UniqueID(bytes: try bytes(at: column)) else { throw bad(column, "16 bytes") }
         return id
     }
 
     /// An array of numbers: `[1,2,3]`.
-    package func integers(at column: Int) throws(ClickHouseError) -> [Int64] {
+    package func integers(at place: Int? = nil) throws(ClickHouseError) -> [Int64] {
+        let column = place ?? next()
         var numbers: [Int64] = []
         try readIntegers(at: column, into: &numbers)
         return numbers
@@ -193,6 +216,9 @@ package struct TabSeparatedRows {
         }
         guard isList else { throw bad(column, "a list of numbers") }
     }
+
+    /// The error for the column that was read last.
+    package func bad(_ expected: String) -> ClickHouseError { bad(cursor.column - 1, expected) }
 
     package func bad(_ column: Int, _ expected: String) -> ClickHouseError {
         .badAnswer(

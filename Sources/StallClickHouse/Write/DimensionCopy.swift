@@ -61,49 +61,38 @@ struct DimensionCopy {
     private mutating func copyRuns(_ summary: inout StoreCopy.Summary) throws {
         var runs: [Int64: UniqueID] = [:]
         try copy(
-            """
-            select id, uuid, app, version, build_id, host, pid, boot_id, start_ticks, started_us
-            from process_run
-            """,
-            to: """
-                process_run (uuid, app, version, build_id, host, pid, boot_id, start_ticks, started_us)
-                """, &summary
+            "select id, \(ProcessRun.columns) from process_run",
+            to: "process_run (\(ProcessRun.clusterColumns))", &summary
         ) { row, out in
-            runs[try row.integer(at: 0)] = try row.uniqueID(at: 1)
-            out.add(row.blob(at: 1))
-            out.add(row.text(at: 2))
-            out.add(row.text(at: 3))
-            out.add(row.blob(at: 4))
-            out.add(row.text(at: 5))
-            out.add(try row.integer(at: 6))
-            out.add(row.text(at: 7))
-            out.add(try row.integer(at: 8))
-            out.add(try row.integer(at: 9))
+            let id = try row.integer()
+            let run = try ProcessRun(row)
+            runs[id] = run.id
+            run.write(to: &out)
         }
         keys.runs = runs
         var loops: [Int64: StoredKeys.Loop] = [:]
         try copy(
             """
-            select loop.id, uuid, name, threshold_ns, app, version, build_id, host
+            select loop.id, name, threshold_ns, \(ProcessRun.columns)
             from loop join process_run on process_run.id = loop.run
             """, to: "loop (hash, run, name, threshold_ns)", &summary
         ) { row, out in
-            let (run, name) = (try row.uniqueID(at: 1), row.text(at: 2))
-            let threshold = try row.integer(at: 3)
+            let (id, name, threshold) = (try row.integer(), row.text(), try row.integer())
+            let run = try ProcessRun(row)
             var hash = ContentHash()
-            run.withBytes { hash.combine(bytes: $0) }
+            run.id.withBytes { hash.combine(bytes: $0) }
             hash.combine(name)
             hash.combine(UInt64(bitPattern: threshold))
             var columns = TabSeparatedWriter()
-            columns.add(row.text(at: 5))
-            columns.add(row.blob(at: 6))
-            columns.add(row.text(at: 7))
+            columns.add(run.version)
+            columns.add(run.buildID?.bytes ?? [])
+            columns.add(run.host)
             columns.add(name)
-            loops[try row.integer(at: 0)] = StoredKeys.Loop(
-                hash: hash.value, app: row.text(at: 4), columns: columns.bytes,
-                version: row.text(at: 5), host: row.text(at: 7), name: name)
+            loops[id] = StoredKeys.Loop(
+                hash: hash.value, app: run.app, columns: columns.bytes, version: run.version,
+                host: run.host, name: name)
             out.add(hash.value)
-            out.add(run)
+            out.add(run.id)
             out.add(name)
             out.add(threshold)
         }
@@ -273,5 +262,9 @@ extension TabSeparatedWriter {
 
     mutating func add(optional number: Int64?) {
         if let number { add(number) } else { null() }
+    }
+
+    mutating func add(optional content: [UInt8]?) {
+        if let content { add(content) } else { null() }
     }
 }

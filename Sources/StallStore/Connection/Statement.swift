@@ -7,6 +7,8 @@ package import StallModel
 package final class Statement {
     private let handle: OpaquePointer
     private let connection: Connection
+    /// The column that is read next, where a read names none.
+    private var column: CInt = 0
 
     package init(_ sql: String, on connection: Connection) throws(StoreError) {
         guard let database = connection.handle else { throw connection.isClosed }
@@ -44,9 +46,16 @@ package final class Statement {
         }
     }
 
+    /// Binds one value, to a statement that was reset.
+    func bind(_ value: some SQLValue, at index: CInt) throws(StoreError) {
+        let code = value.bind(to: handle, at: index)
+        guard code == SQLITE_OK else { throw connection.error(code) }
+    }
+
     /// Goes to the next row; false when there is none, and then the statement holds no lock any
     /// more.
     package func step() throws(StoreError) -> Bool {
+        column = 0
         let code = sqlite3_step(handle)
         if code == SQLITE_ROW { return true }
         let error = code == SQLITE_DONE ? nil : connection.error(code)
@@ -61,8 +70,9 @@ package final class Statement {
         try finish()
     }
 
+    /// Runs a statement whose values were bound.
     @inline(never)
-    private func finish() throws(StoreError) {
+    package func finish() throws(StoreError) {
         while try step() {}
     }
 
@@ -128,6 +138,16 @@ package final class Statement {
     /// Gives up the rows that are left.
     package func reset() { sqlite3_reset(handle) }
 
+    // Reads without an index take the columns one after the other.
+
+    /// Passes over a column.
+    package func next() -> CInt {
+        defer { column += 1 }
+        return column
+    }
+    package func skip(_ count: CInt) { column += count }
+    package func go(to column: CInt) { self.column = column }
+
     /// SQLite's number of the value's type.
     package func type(at column: CInt) -> CInt { sqlite3_column_type(handle, column) }
     package func isNull(at column: CInt) -> Bool {
@@ -136,7 +156,8 @@ package final class Statement {
     /// The number in a column that holds one in each row.
     ///
     /// - Throws: `StoreError.damaged` where there is NULL in it, which SQLite would read as zero.
-    package func integer(at column: CInt) throws(StoreError) -> Int64 {
+    package func integer(at place: CInt? = nil) throws(StoreError) -> Int64 {
+        let column = place ?? next()
         let number = sqlite3_column_int64(handle, column)
         if number == 0, isNull(at: column) {
             throw damage("\(name(of: column)) is missing")
@@ -148,26 +169,33 @@ package final class Statement {
         sqlite3_column_name(handle, column).map { String(cString: $0) } ?? "a number"
     }
     /// The number in a column that may hold NULL, which is nil.
-    package func optionalInteger(at column: CInt) -> Int64? {
-        isNull(at: column) ? nil : sqlite3_column_int64(handle, column)
+    package func optionalInteger(at place: CInt? = nil) -> Int64? {
+        let column = place ?? next()
+        return isNull(at: column) ? nil : sqlite3_column_int64(handle, column)
     }
-    package func double(at column: CInt) -> Double { sqlite3_column_double(handle, column) }
-    package func text(at column: CInt) -> String {
+    package func double(at place: CInt? = nil) -> Double {
+        sqlite3_column_double(handle, place ?? next())
+    }
+    package func text(at place: CInt? = nil) -> String {
+        let column = place ?? next()
         guard let start = sqlite3_column_text(handle, column) else { return "" }
         let count = Int(sqlite3_column_bytes(handle, column))
         return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
     }
-    package func optionalText(at column: CInt) -> String? {
-        isNull(at: column) ? nil : text(at: column)
+    package func optionalText(at place: CInt? = nil) -> String? {
+        let column = place ?? next()
+        return isNull(at: column) ? nil : text(at: column)
     }
     /// The bytes of a blob, valid until the next step.
-    package func blob(at column: CInt) -> UnsafeRawBufferPointer {
+    package func blob(at place: CInt? = nil) -> UnsafeRawBufferPointer {
+        let column = place ?? next()
         let start = sqlite3_column_blob(handle, column)
         return UnsafeRawBufferPointer(
             start: start, count: start == nil ? 0 : Int(sqlite3_column_bytes(handle, column)))
     }
-    package func optionalBytes(at column: CInt) -> [UInt8]? {
-        isNull(at: column) ? nil : Array(blob(at: column))
+    package func optionalBytes(at place: CInt? = nil) -> [UInt8]? {
+        let column = place ?? next()
+        return isNull(at: column) ? nil : Array(blob(at: column))
     }
 }
 

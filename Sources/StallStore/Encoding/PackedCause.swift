@@ -15,7 +15,7 @@ package let evidenceNames =
 /// A cause as its columns hold it.
 package struct StoredCause: Equatable {
     package var cause: CauseClass
-    var confidence: Double
+    package var confidence: Double
     package var detail: [UInt8]
 
     package init(_ cause: StallCause) {
@@ -24,9 +24,8 @@ package struct StoredCause: Equatable {
     }
 
     /// - Parameter detail: The detail, already found to be one.
-    package init(_ cause: StallCause, detail: UnsafeRawBufferPointer) {
-        (self.cause, confidence) = (cause.cause, cause.confidence)
-        self.detail = Array(detail)
+    package init(_ cause: CauseClass, confidence: Double, detail: [UInt8]) {
+        (self.cause, self.confidence, self.detail) = (cause, confidence, detail)
     }
 
     /// The confidence in thousandths, where it is a whole number of them. It takes two bytes instead of eight.

@@ -3,27 +3,23 @@
 package import StallModel
 
 extension ProcessRun {
-    /// The columns that `init(_:at:)` reads, in its order.
+    /// The columns that `init(_:)` reads, in its order.
     package static let columns = """
         process_run.uuid, process_run.app, process_run.version, process_run.build_id, process_run.host,
         process_run.pid, process_run.boot_id, process_run.start_ticks, process_run.started_us
         """
 
-    package init(_ row: Statement, at first: CInt) throws(StoreError) {
+    package init(_ row: Statement) throws(StoreError) {
         self.init(
-            id: try row.uniqueID(at: first), app: row.text(at: first + 1),
-            version: row.text(at: first + 2),
-            buildID: row.optionalBytes(at: first + 3).map(BuildID.init),
-            host: row.text(at: first + 4),
-            pid: Int32(truncatingIfNeeded: try row.integer(at: first + 5)),
-            bootID: row.text(at: first + 6),
-            startTicks: UInt64(bitPattern: try row.integer(at: first + 7)),
-            started: try row.time(at: first + 8))
+            id: try row.uniqueID(), app: row.text(), version: row.text(),
+            buildID: row.optionalBytes().map(BuildID.init), host: row.text(),
+            pid: Int32(truncatingIfNeeded: try row.integer()), bootID: row.text(),
+            startTicks: UInt64(bitPattern: try row.integer()), started: try row.time())
     }
 }
 
 extension Statement {
-    package func uniqueID(at column: CInt) throws(StoreError) -> UniqueID {
+    package func uniqueID(at column: CInt? = nil) throws(StoreError) -> UniqueID {
         guard let id = UniqueID(bytes: blob(at: column)) else {
             throw damage("an identifier is not 16 bytes long")
         }
@@ -32,34 +28,34 @@ extension Statement {
 
     // Each enum that rows hold, by its raw value. One generic function for all is not specialized for callers in other
     // modules: there it took most of the time of reading a report's row.
-    package func value(at column: CInt) throws(StoreError) -> LoopPhase {
+    package func value(at column: CInt? = nil) throws(StoreError) -> LoopPhase {
         try rawValue(at: column)
     }
-    package func value(at column: CInt) throws(StoreError) -> StallState {
+    package func value(at column: CInt? = nil) throws(StoreError) -> StallState {
         try rawValue(at: column)
     }
-    package func value(at column: CInt) throws(StoreError) -> StallVerdict {
+    package func value(at column: CInt? = nil) throws(StoreError) -> StallVerdict {
         try rawValue(at: column)
     }
-    package func value(at column: CInt) throws(StoreError) -> StallEnding {
+    package func value(at column: CInt? = nil) throws(StoreError) -> StallEnding {
         try rawValue(at: column)
     }
-    package func value(at column: CInt) throws(StoreError) -> CauseClass {
+    package func value(at column: CInt? = nil) throws(StoreError) -> CauseClass {
         try rawValue(at: column)
     }
-    package func value(at column: CInt) throws(StoreError) -> LossReason {
+    package func value(at column: CInt? = nil) throws(StoreError) -> LossReason {
         try rawValue(at: column)
     }
-    package func value(at column: CInt) throws(StoreError) -> SuppressionReason {
+    package func value(at column: CInt? = nil) throws(StoreError) -> SuppressionReason {
         try rawValue(at: column)
     }
-    package func value(at column: CInt) throws(StoreError) -> CodeAddressKind {
+    package func value(at column: CInt? = nil) throws(StoreError) -> CodeAddressKind {
         try rawValue(at: column)
     }
 
     /// A value that is stored as the raw value of an enum.
     private func rawValue<Value: RawRepresentable<UInt8>>(
-        at column: CInt
+        at column: CInt?
     ) throws(StoreError) -> Value {
         let number = try integer(at: column)
         guard let raw = UInt8(exactly: number), let value = Value(rawValue: raw) else {
@@ -69,14 +65,16 @@ extension Statement {
     }
 
     /// A length of time; stored in nanoseconds, and never negative.
-    package func duration_ns(at column: CInt) throws(StoreError) -> Int64 {
+    package func duration_ns(at column: CInt? = nil) throws(StoreError) -> Int64 {
         let number = try integer(at: column)
         guard number >= 0 else { throw damage("a duration of \(number) ns") }
         return number
     }
 
     /// The part of a duration that was not the thread's own: NULL where none is known.
-    package func delayed_ns(at column: CInt, in duration_ns: Int64) throws(StoreError) -> Int64 {
+    package func delayed_ns(at column: CInt? = nil, in duration_ns: Int64) throws(StoreError)
+        -> Int64
+    {
         guard let number = optionalInteger(at: column) else { return 0 }
         guard number >= 0, number <= duration_ns else {
             throw damage("a delay of \(number) ns in \(duration_ns) ns")
@@ -85,27 +83,28 @@ extension Statement {
     }
 
     /// A time in microseconds. Every time is read here, so that nothing computed from it leaves the range of a number.
-    package func time_us(at column: CInt) throws(StoreError) -> Int64 {
+    package func time_us(at column: CInt? = nil) throws(StoreError) -> Int64 {
         try readable(at: column, ValueLimits.readableTimes, "a time in microseconds")
     }
 
-    package func time(at column: CInt) throws(StoreError) -> UnixTime {
+    package func time(at column: CInt? = nil) throws(StoreError) -> UnixTime {
         UnixTime(microseconds: try time_us(at: column))
     }
 
     /// A day since 1970.
-    package func day(at column: CInt) throws(StoreError) -> Int64 {
+    package func day(at column: CInt? = nil) throws(StoreError) -> Int64 {
         try readable(at: column, ValueLimits.readableDays, "a day since 1970")
     }
 
     /// A number of things.
-    package func count(at column: CInt) throws(StoreError) -> Int64 {
+    package func count(at column: CInt? = nil) throws(StoreError) -> Int64 {
         try readable(at: column, 0...Int64.max, "a count")
     }
 
     private func readable(
-        at column: CInt, _ range: ClosedRange<Int64>, _ noun: String
+        at place: CInt?, _ range: ClosedRange<Int64>, _ noun: String
     ) throws(StoreError) -> Int64 {
+        let column = place ?? next()
         let number = try integer(at: column)
         guard range.contains(number) else {
             throw damage("\(number) in \(name(of: column)) is not \(noun)")
@@ -113,14 +112,14 @@ extension Statement {
         return number
     }
 
-    package func samples(at column: CInt) throws(StoreError) -> [StoredSample] {
+    package func samples(at column: CInt? = nil) throws(StoreError) -> [StoredSample] {
         guard let samples = [StoredSample](encoded: blob(at: column)) else {
             throw damage("a report's samples are not a list of samples")
         }
         return samples
     }
 
-    package func threads(at column: CInt) throws(StoreError) -> [StoredThread] {
+    package func threads(at column: CInt? = nil) throws(StoreError) -> [StoredThread] {
         guard let threads = [StoredThread](encoded: blob(at: column)) else {
             throw damage("a report's threads are not a list of threads")
         }

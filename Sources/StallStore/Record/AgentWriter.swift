@@ -75,21 +75,11 @@ final class AgentWriter {
         let revision = try revision()
         let known =
             last?.id == report.id ? last?.seq : try findOpen.found(source, report.id)
-        var row = ReportRow(
-            seq: known ?? revision, revision: revision,
-            id: report.id,
-            loop: try loop(report.loop, report.threshold, of: report.run),
-            mode: try label(report.mode), activity: try report.activity.map(label),
-            phase: report.phase,
-            state: report.state, ending: report.ending, verdict: report.verdict,
-            start_us: report.start.microseconds,
-            duration_ns: report.duration.nanoseconds, cpu_ns: report.cpuTime.nanoseconds,
-            delayed_ns: min(report.delayedTime.nanoseconds, report.duration.nanoseconds),
-            detectionDelay_ns: report.detectionDelay.nanoseconds,
-            samples: try report.samples.map(stored), cause: report.cause.map { StoredCause($0) },
-            threads: try report.threads.map(stored), agent_ns: report.agentTime.nanoseconds,
-            skippedThreads: Int64(report.skippedThreadCount))
-        row.samples.omitImpliedWeights(in: row.duration_ns)
+        let row = try ReportRow(
+            report, seq: known ?? revision, revision: revision,
+            loop: loop(report.loop, report.threshold, of: report.run),
+            mode: label(report.mode), activity: report.activity.map(label)
+        ) { locations, _, isTruncated in try stack(locations, isTruncated: isTruncated) }
         _ = try reports.put(row, source: source)
         last = (report.id, row.seq)
         let used = Set(report.locations.map(key))
@@ -185,7 +175,7 @@ final class AgentWriter {
     func latestRuns(_ count: Int) throws -> [ProcessRun] {
         try latestRuns.bind(Int64(count))
         var runs: [ProcessRun] = []
-        while try latestRuns.step() { runs.append(try ProcessRun(latestRuns, at: 0)) }
+        while try latestRuns.step() { runs.append(try ProcessRun(latestRuns)) }
         return runs.filter { $0.id != run.id }
     }
 
@@ -219,23 +209,6 @@ final class AgentWriter {
             throw nextRevision.damage("the store's identity is missing")
         }
         return revision
-    }
-
-    private func stored(_ sample: Sample) throws -> StoredSample {
-        StoredSample(
-            offset_ns: sample.offset.nanoseconds, weight_ns: sample.weight.nanoseconds,
-            isLate: sample.isLate, thread: sample.thread.rawValue, method: sample.method,
-            stack: try stack(sample.locations, isTruncated: sample.isTruncated),
-            captureCost_ns: sample.captureCost.nanoseconds,
-            failure: sample.failure)
-    }
-
-    private func stored(_ thread: ThreadSnapshot) throws -> StoredThread {
-        StoredThread(
-            thread: thread.thread.rawValue, name: thread.name, role: thread.role,
-            method: thread.method,
-            stack: try stack(thread.locations, isTruncated: thread.isTruncated),
-            failure: thread.failure)
     }
 
     /// The number of a stack; nil for one without anything in it.

@@ -11,24 +11,23 @@ package struct CountedReport: Equatable {
     package var signature: Int64?
     package var entry: RollUpEntry
 
-    /// The columns that `init(_:at:)` reads, in its order.
+    /// The columns that `init(_:)` reads, in its order.
     package static let columns = """
         report.source, report.seq, report.loop, report.verdict, report.cause, report.signature,
         report.start_us, report.duration_ns, report.cpu_ns, report.delayed_ns
         """
-    package static let columnCount: CInt = 10
 
-    package init(_ row: Statement, at first: CInt) throws(StoreError) {
-        loop = try row.integer(at: first + 2)
-        verdict = try row.value(at: first + 3)
-        cause = row.isNull(at: first + 4) ? nil : try row.value(at: first + 4)
-        signature = row.optionalInteger(at: first + 5)
+    package init(_ row: Statement) throws(StoreError) {
+        let (source, seq) = (try row.integer(), try row.integer())
+        loop = try row.integer()
+        verdict = try row.value()
+        let column = row.next()
+        cause = row.isNull(at: column) ? nil : try row.value(at: column)
+        signature = row.optionalInteger()
+        let (start, duration) = (try row.time_us(), try row.duration_ns())
         entry = RollUpEntry(
-            source: try row.integer(at: first), seq: try row.integer(at: first + 1),
-            start_us: try row.time_us(at: first + 6),
-            duration_ns: try row.duration_ns(at: first + 7),
-            cpu_ns: try row.duration_ns(at: first + 8),
-            delayed_ns: try row.delayed_ns(at: first + 9, in: row.duration_ns(at: first + 7)))
+            source: source, seq: seq, start_us: start, duration_ns: duration,
+            cpu_ns: try row.duration_ns(), delayed_ns: try row.delayed_ns(in: duration))
     }
 
     package init(_ row: ReportRow, source: Int64) {

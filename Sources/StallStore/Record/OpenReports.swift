@@ -28,8 +28,8 @@ package struct OpenReports {
         while try find.step() {
             reports.append(
                 OpenReport(
-                    seq: try find.integer(at: 0), id: try find.uniqueID(at: 1),
-                    duration_ns: try find.duration_ns(at: 2), run: try ProcessRun(find, at: 3)))
+                    seq: try find.integer(), id: try find.uniqueID(),
+                    duration_ns: try find.duration_ns(), run: try ProcessRun(find)))
         }
         return reports
     }

@@ -27,14 +27,7 @@ final class ReportExcerpt {
     init(_ server: ClickHouseServer, _ grouping: GroupingRow?) throws {
         self.server = server
         excerpt = try Excerpt(of: server.name, grouping)
-        addReport = try excerpt.connection.prepare(
-            """
-            insert or replace into report (source, seq, revision, id, loop, mode, activity, phase,
-                state, verdict, start_us, duration_ns, cpu_ns, detection_delay_ns, samples, cause,
-                cause_confidence, cause_detail, threads, signature, agent_ns, skipped_threads, ending,
-                evidence, evidence_numbers, cause_permille, delayed_ns)
-            values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            """)
+        addReport = try excerpt.connection.prepare(ReportRow.insertion(or: "replace"))
         addDay = try excerpt.connection.prepare(
             """
             insert into report_day (day, source, first_seq, last_seq) values (?, ?, ?, ?)
@@ -56,19 +49,19 @@ final class ReportExcerpt {
         _ conditions: ReportConditions, _ rest: ClickHouseQuery = "", withStacks: Bool
     ) throws -> Int {
         var rows = try server.rows(
-            "select \(FetchedReport.columns) from \(conditions.reports(server)) \(rest)",
-            columnCount: FetchedReport.columnCount)
+            "select \(ClusterReport.columns) from \(conditions.reports(server)) \(rest)",
+            columnCount: ClusterReport.columnCount)
         var count = 0
         var isAtEnd = false
         // In parts, so that not all of them are here twice.
         while !isAtEnd {
-            var reports: [FetchedReport] = []
+            var reports: [ClusterReport] = []
             while reports.count < 20_000 {
                 guard try rows.step() else {
                     isAtEnd = true
                     break
                 }
-                reports.append(try FetchedReport(rows))
+                reports.append(try ClusterReport(rows))
             }
             count += reports.count
             try excerpt.fill { try add(reports, withStacks: withStacks) }
@@ -92,10 +85,10 @@ final class ReportExcerpt {
         return loop
     }
 
-    private func add(_ reports: [FetchedReport], withStacks: Bool) throws {
-        let loops = Set(reports.map(\.loop))
-        let signatures = Set(reports.map(\.signature))
-        let evidence = Set(reports.compactMap(\.evidence))
+    private func add(_ reports: [ClusterReport], withStacks: Bool) throws {
+        let loops = Set(reports.map(\.row.loop))
+        let signatures = Set(reports.compactMap(\.row.signature))
+        let evidence = Set(reports.compactMap(\.row.evidence?.id))
         let own = Set(reports.flatMap(\.stacks))
         // For a few reports all queries are sent at once.
         let areFew = reports.count <= Self.fewReports
@@ -122,33 +115,28 @@ final class ReportExcerpt {
 
     private static let fewReports = 200
 
-    private func add(_ report: FetchedReport) throws {
+    private func add(_ report: ClusterReport) throws {
         func number(_ index: Int64?) -> Int64? { index.flatMap { stacks[report.stacks[Int($0)]] } }
-        guard let loop = excerpt.loops[report.loop] else {
+        var row = report.row
+        guard let loop = excerpt.loops[row.loop] else {
             throw ClickHouseError.badAnswer(
-                store: server.name, detail: "report \(report.id) is of a loop that is missing")
+                store: server.name, detail: "report \(row.id) is of a loop that is missing")
         }
-        var samples = report.samples
-        for index in samples.indices { samples[index].stack = number(samples[index].stack) }
-        let threads = report.threads?.map { thread in
-            var thread = thread
-            thread.stack = number(thread.stack)
-            return thread
+        row.loop = loop
+        row.mode = try excerpt.label(report.mode)
+        row.activity = try report.activity.map(excerpt.label)
+        row.signature = row.signature.flatMap { excerpt.signatures[$0] }
+        row.evidence?.id = report.row.evidence.map { evidence.number(of: $0.id).0 } ?? 0
+        for index in row.samples.indices {
+            row.samples[index].stack = number(row.samples[index].stack)
+        }
+        for index in row.threads.indices {
+            row.threads[index].stack = number(row.threads[index].stack)
         }
         let source = try excerpt.source(report.source)
-        let evidenceRow = report.evidence.map { evidence.number(of: $0).0 }
-        try addReport.bind(all: [
-            source, report.seq, report.revision, report.id, loop, try excerpt.label(report.mode),
-            try report.activity.map(excerpt.label), report.phase, report.state, report.verdict,
-            report.start_us, report.duration_ns, report.cpu_ns, report.detectionDelay_ns,
-            samples.encoded, report.cause, report.causeConfidence, report.causeDetail,
-            threads?.encoded, excerpt.signatures[report.signature], report.agent_ns,
-            report.skippedThreads, report.ending, evidenceRow, report.evidenceNumbers,
-            report.causePermille, report.delayed_ns,
-        ])
-        _ = try addReport.step()
-        addReport.reset()
-        try addDay.run(report.start_us.day, source, report.seq, report.seq)
+        try row.bind(to: addReport, source: source)
+        try addReport.finish()
+        try addDay.run(row.start_us.day, source, row.seq, row.seq)
     }
 
     // MARK: The rows that reports refer to
@@ -188,7 +176,7 @@ final class ReportExcerpt {
 
         init(where condition: ClickHouseQuery, withWatched: Bool = true) {
             ofRuns = """
-                select uuid, app, version, build_id, host, pid, boot_id, start_ticks, started_us
+                select \(ProcessRun.clusterColumns)
                 from process_run where uuid in (select run from loop where \(condition))
                 """
             ofLoops = """
@@ -206,21 +194,17 @@ final class ReportExcerpt {
 
     private func fetchLoops(_ questions: LoopQuestions) throws {
         server.ask(ahead: questions.all, keepingOthers: true)
-        var runs: [UniqueID: RunRow] = [:]
-        var rows = try server.rows(questions.ofRuns, columnCount: 9)
+        var runs: [UniqueID: ProcessRun] = [:]
+        var rows = try server.rows(questions.ofRuns, columnCount: ProcessRun.clusterColumnCount)
         while try rows.step() {
-            let uuid = try rows.uniqueID(at: 0)
-            runs[uuid] = RunRow(
-                uuid: uuid, app: try rows.text(at: 1), version: try rows.text(at: 2),
-                buildID: try rows.bytes(at: 3), host: try rows.text(at: 4),
-                pid: try rows.integer(at: 5), bootID: try rows.text(at: 6),
-                startTicks: try rows.integer(at: 7), started_us: try rows.integer(at: 8))
+            let run = try ProcessRun(rows)
+            runs[run.id] = run
         }
         rows = try server.rows(questions.ofLoops, columnCount: 4)
         while try rows.step() {
             guard let run = runs[try rows.uniqueID(at: 1)] else { throw rows.bad(1, "a known run") }
             let (hash, name): (Int64, String) = (try rows.integer(at: 0), try rows.text(at: 2))
-            loops[hash] = (run.run, name)
+            loops[hash] = (run, name)
             _ = try excerpt.loop(
                 hash, run: excerpt.run(run), name: name, threshold_ns: rows.integer(at: 3))
         }

@@ -97,41 +97,35 @@ struct RunNumbers {
 
 // Numbers that stand for facts of a report.
 extension TabSeparatedRows {
-    func verdict(at column: Int) throws -> StallVerdict {
-        guard let verdict = StallVerdict(rawValue: try integer(at: column)) else {
-            throw bad(column, "a verdict")
-        }
-        return verdict
+    func phase() throws -> LoopPhase { try value(at: nil, "a phase") }
+    func verdict(at column: Int? = nil) throws -> StallVerdict {
+        try value(at: column, "a verdict")
     }
+    func state(at column: Int? = nil) throws -> StallState { try value(at: column, "a state") }
 
-    func state(at column: Int) throws -> StallState {
-        guard let state = StallState(rawValue: try integer(at: column)) else {
-            throw bad(column, "a state")
-        }
-        return state
+    /// Nil for a number below zero.
+    func ending(at place: Int? = nil) throws -> StallEnding? {
+        let column = place ?? next()
+        return try integer(at: column) < 0 ? nil : try value(at: column, "an ending")
     }
 
     /// Nil for a number below zero.
-    func ending(at column: Int) throws -> StallEnding? {
-        guard try integer(at: column) >= 0 else { return nil }
-        guard let ending = StallEnding(rawValue: try integer(at: column)) else {
-            throw bad(column, "an ending")
-        }
-        return ending
+    func cause(at place: Int? = nil) throws -> CauseClass? {
+        let column = place ?? next()
+        return try integer(at: column) < 0 ? nil : try value(at: column, "a cause")
     }
 
-    /// Nil for a number below zero.
-    func cause(at column: Int) throws -> CauseClass? {
-        guard try integer(at: column) >= 0 else { return nil }
-        guard let cause = CauseClass(rawValue: try integer(at: column)) else {
-            throw bad(column, "a cause")
-        }
-        return cause
+    private func value<Value: RawRepresentable<UInt8>>(
+        at place: Int?, _ noun: String
+    ) throws -> Value {
+        let column = place ?? next()
+        guard let value = Value(rawValue: try integer(at: column)) else { throw bad(column, noun) }
+        return value
     }
 
     /// Nil for none.
-    func buildID(at column: Int) throws -> BuildID? {
-        let bytes = try bytes(at: column)
+    func buildID(at place: Int? = nil) throws -> BuildID? {
+        let bytes = try bytes(at: place)
         return bytes.isEmpty ? nil : BuildID(bytes: bytes)
     }
 }
