@@ -1,8 +1,8 @@
 // One line for each request that was answered, as JSON: the request, its token, and the outcome.
 
 internal import Glibc
-internal import StallAnalysis
 internal import StallModel
+internal import StallQuery
 
 /// A request that was answered.
 struct AccessEntry: Sendable {

@@ -161,7 +161,7 @@ extension FrameFacts {
         self.module = module
         names = []
         if let name = frame.function ?? frame.rawName {
-            for spelling in [key.text, FrameNames.plainName(key.text), key.display, name]
+            for spelling in [key.text, FunctionSpelling.plainName(key.text), key.display, name]
             where !names.contains(spelling) {
                 names.append(spelling)
             }
@@ -169,7 +169,7 @@ extension FrameFacts {
         kinds = []
         if key.role == .thunk { kinds.insert(.thunk) }
         if key.role == .runtime { kinds.insert(.runtime) }
-        if FrameNames.isEntryPoint(key.text, image: imageName ?? "") { kinds.insert(.entry) }
+        if FunctionSpelling.isEntryPoint(key.text, image: imageName ?? "") { kinds.insert(.entry) }
         if frame.imagePath == nil { kinds.insert(.nowhere) }
         if let executable, frame.buildID == executable { kinds.insert(.program) }
         isMangled = frame.rawName?.hasPrefix("_Z") == true

@@ -1,7 +1,7 @@
 // One group on both sides as JSON: the schema of `diff --json`.
 
 internal import StallModel
-internal import StallQuery
+package import StallQuery
 
 /// One group on both sides, or the total, as JSON: the schema of `diff --json`. Key names are a contract.
 package struct DiffRow: Encodable {

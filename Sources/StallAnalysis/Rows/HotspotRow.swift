@@ -1,7 +1,7 @@
 // One group as JSON: the schema of `top --json`. Key names are a contract.
 
 internal import StallModel
-internal import StallQuery
+package import StallQuery
 
 package struct HotspotRow: Encodable {
     package let schema = "stallctl.hotspot/1"

@@ -1,7 +1,7 @@
 // One report in a list as JSON: the schema of `list --json`.
 
 internal import StallModel
-import StallQuery
+package import StallQuery
 
 /// One report in a list, as JSON: the schema of `list --json`. Key names are a contract.
 package struct ListingRow: Encodable {

@@ -1,7 +1,7 @@
 // A store's summary as JSON: the schema of `status --json`. Key names are a contract.
 
 package import StallModel
-import StallQuery
+package import StallQuery
 
 /// The end of the watched time of an app on a machine.
 package struct WatchedHostRow: Encodable {
@@ -43,7 +43,7 @@ package struct StatusRow: Encodable {
     @Nullable package var lastSeen: String?
     package var losses: [String: Int]
     /// The watched loops.
-    package var loops: [WatchedLoop]
+    package var loops: [WatchedLoopRow]
     package var suppressed: SuppressedRow
 
     package init(_ answer: StatusAnswer, quarantinedCount: Int = 0, at now: UnixTime) {

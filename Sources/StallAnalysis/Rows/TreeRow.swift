@@ -1,6 +1,7 @@
 // One call of a tree as JSON: the schema of `tree --json`.
 
 internal import StallModel
+package import StallQuery
 
 /// One call of a tree, as JSON: the schema of `tree --json`. Key names are a contract.
 package struct TreeRow: Encodable {

@@ -1,7 +1,7 @@
 // How a report was grouped, as JSON: the schema of `why --json`.
 
 internal import StallModel
-import StallQuery
+package import StallQuery
 
 /// `why` as JSON. Key names are a contract.
 package struct WhyRow: Encodable {

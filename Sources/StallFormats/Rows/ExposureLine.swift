@@ -134,3 +134,70 @@ struct SuppressionLine: RowLine {
 extension SuppressionReason {
     static let words = byWord
 }
+
+extension PortableExposure: JSONWritable {
+    func write(to text: inout JSONText) throws {
+        let (run, part) = (exposure.run, exposure)
+        text.beginObject()
+        try text.member("app", run.app)
+        try text.member("build_id", run.buildID?.description)
+        try text.member("busy_ms", ExactMilliseconds(part.busy))
+        try text.member("host", run.host)
+        let lengths = part.lengths.counts.sorted { $0.key < $1.key }
+        try text.member("lengths", lengths.map { [$0.key, $0.value] })
+        try text.member("loop", part.loop)
+        try text.member("micro_stall_ms", ExactMilliseconds(part.microStallTime))
+        try text.member("micro_stalls", part.microStallCount)
+        try text.member("pid", run.pid)
+        try text.member("ready_delay_ms", ExactMilliseconds(part.readyDelay))
+        try text.member("revision", revision)
+        try text.member("run", run)
+        try text.member("schema", "stallctl.exposure/1")
+        try text.member("start", part.start.rfc3339)
+        try text.member("store", store.description)
+        try text.member("threshold_ms", ExactMilliseconds(part.threshold))
+        try text.member("version", run.version)
+        try text.member("watched_ms", ExactMilliseconds(part.watched))
+        text.endObject()
+    }
+}
+
+extension PortableLoop: JSONWritable {
+    func write(to text: inout JSONText) throws {
+        text.beginObject()
+        try text.member("app", run.app)
+        try text.member("build_id", run.buildID?.description)
+        try text.member("host", run.host)
+        try text.member("loop", loop)
+        try text.member("pid", run.pid)
+        try text.member("run", run)
+        try text.member("schema", "stallctl.loop/1")
+        try text.member("store", store.description)
+        try text.member("threshold_ms", ExactMilliseconds(threshold))
+        try text.member("version", run.version)
+        text.endObject()
+    }
+}
+
+extension PortableSuppression: JSONWritable {
+    func write(to text: inout JSONText) throws {
+        let run = stalls.run
+        text.beginObject()
+        try text.member("app", run.app)
+        try text.member("build_id", run.buildID?.description)
+        try text.member("count", stalls.count)
+        try text.member("host", run.host)
+        try text.member("loop", stalls.loop)
+        try text.member("pid", run.pid)
+        try text.member("place", hexadecimal(stalls.place))
+        try text.member("reason", stalls.reason.word)
+        try text.member("revision", revision)
+        try text.member("run", run)
+        try text.member("schema", "stallctl.suppression/1")
+        try text.member("store", store.description)
+        try text.member("threshold_ms", ExactMilliseconds(threshold))
+        try text.member("total_ms", ExactMilliseconds(stalls.total))
+        try text.member("version", run.version)
+        text.endObject()
+    }
+}

@@ -50,9 +50,21 @@ struct LoopOfLine: Decodable {
 }
 
 /// Milliseconds to the nanosecond, of at most ten years. A double has no room for the nanoseconds of a month.
-struct ExactMilliseconds: Decodable {
+struct ExactMilliseconds: Decodable, JSONWritable {
     var nanoseconds: Int64
     var duration: Duration { .nanoseconds(nanoseconds) }
+
+    init(_ duration: Duration) { nanoseconds = duration.nanoseconds }
+
+    func write(to text: inout JSONText) {
+        let (whole, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000_000)
+        whole.write(to: &text)
+        guard rest > 0 else { return }
+        var digits = Array(String(1_000_000 + rest).utf8.dropFirst())
+        while digits.last == UInt8(ascii: "0") { digits.removeLast() }
+        text.syntax(".")
+        text.raw(digits)
+    }
 
     init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()

@@ -159,3 +159,95 @@ struct LocationLine: RowLine {
                 }))
     }
 }
+
+extension PortableLoss: JSONWritable {
+    func write(to text: inout JSONText) throws {
+        text.beginObject()
+        try text.member("app", run.app)
+        try text.member("build_id", run.buildID?.description)
+        try text.member("count", count)
+        try text.member("host", run.host)
+        try text.member("pid", run.pid)
+        try text.member("reason", reason.word)
+        try text.member("revision", revision)
+        try text.member("run", run)
+        try text.member("schema", "stallctl.loss/1")
+        try text.member("store", store.description)
+        try text.member("version", run.version)
+        text.endObject()
+    }
+}
+
+extension PortableRun: JSONWritable {
+    func write(to text: inout JSONText) throws {
+        text.beginObject()
+        try text.member("app", run.app)
+        try text.member("build_id", run.buildID?.description)
+        try text.member("host", run.host)
+        try text.member("images", images)
+        try text.member("pid", run.pid)
+        try text.member("run", run)
+        try text.member("schema", "stallctl.run/1")
+        try text.member("store", store?.description)
+        try text.member("version", run.version)
+        text.endObject()
+    }
+}
+
+extension PlacedImage: JSONWritable {
+    func write(to text: inout JSONText) throws {
+        text.beginObject()
+        try text.member("build_id", buildID?.description)
+        try text.member("end_address", "0x" + String(endAddress, radix: 16))
+        try text.member("load_address", "0x" + String(loadAddress, radix: 16))
+        try text.member("path", path)
+        text.endObject()
+    }
+}
+
+extension PortableLocation: JSONWritable {
+    func write(to text: inout JSONText) throws {
+        text.beginObject()
+        if let run {
+            try text.member("app", run.app)
+            try text.member("build_id", run.buildID?.description)
+        }
+        try text.member("functions", frames.map(FunctionNames.init))
+        if let run { try text.member("host", run.host) }
+        try text.member("location", PlaceRow(location: location))
+        if let run { try text.member("pid", run.pid) }
+        try text.member("revision", revision)
+        if let run { try text.member("run", run) }
+        try text.member("schema", "stallctl.location/1")
+        try text.member("store", store.description)
+        if let run { try text.member("version", run.version) }
+        text.endObject()
+    }
+}
+
+private struct PlaceRow: JSONWritable {
+    var location: CodeLocation
+
+    func write(to text: inout JSONText) throws {
+        text.beginObject()
+        try text.member("build_id", location.buildID?.description)
+        try text.member("image", location.imagePath)
+        try text.member("kind", location.kind.word)
+        try text.member("offset", "0x" + String(location.offset, radix: 16))
+        text.endObject()
+    }
+}
+
+private struct FunctionNames: JSONWritable {
+    var frame: Frame
+
+    func write(to text: inout JSONText) throws {
+        text.beginObject()
+        try text.member("file", frame.file)
+        try text.member("function", frame.function)
+        try text.member("inlined", frame.isInlined)
+        try text.member("line", frame.line)
+        try text.member("raw_name", frame.rawName)
+        text.endObject()
+    }
+}

@@ -19,7 +19,7 @@ package struct ChromeTrace: ViewerWriter {
     private var text: ByteText
     private let origin: UnixTime
     private let isApp: (Frame, BuildID?) -> Bool
-    private var frames = FrameNumbers()
+    private var frames = ViewerFrames()
     /// `"cat":"app","name":"load()"` of each frame.
     private var names: [[UInt8]] = []
     /// One process of the trace for each life of a process: the kernel gives out a number again.

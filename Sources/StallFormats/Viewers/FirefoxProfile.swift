@@ -48,7 +48,7 @@ package struct FirefoxProfile: ViewerWriter {
     private let origin: UnixTime
     private let product: String
     private let isApp: (Frame, BuildID?) -> Bool
-    private var frames = FrameNumbers()
+    private var frames = ViewerFrames()
     private var isAppFrame: [Bool] = []
     private var nodes: [Node: Int32] = [:]
     private var nodeList: [Node] = []

@@ -11,7 +11,7 @@ package struct PerfScript: ViewerWriter {
     package static let order = CursorOrder.stored
 
     private var text: ByteText
-    private var frames = FrameNumbers()
+    private var frames = ViewerFrames()
     private var lines: [[UInt8]] = []
 
     package init(to sink: @escaping ByteSink) { text = ByteText(sink) }

@@ -40,7 +40,7 @@ package struct PprofProfile: ViewerWriter {
 
     private var text: ByteText
     private let span: (first: UnixTime, last: UnixTime)?
-    private var frames = FrameNumbers()
+    private var frames = ViewerFrames()
     /// In the order in which their entries were seen: the numbers of stacks depend on the order of ingest.
     private var samples: [Sample] = []
     private var places: [Entry: Int] = [:]
@@ -122,7 +122,7 @@ package struct PprofProfile: ViewerWriter {
         if stacks[stack] == nil {
             let numbers =
                 stack == Self.noStack
-                ? [frames.number(of: FrameNumbers.noStack)]
+                ? [frames.number(of: ViewerFrames.noStack)]
                 : try frames.numbers(of: stack, in: stall)
             stacks[stack] = ProtobufMessage(packed: 1, locations(of: numbers)).bytes
         }

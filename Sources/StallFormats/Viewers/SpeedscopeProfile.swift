@@ -28,7 +28,7 @@ package struct SpeedscopeProfile: ViewerWriter {
 
     private var text: ByteText
     private let name: String
-    private var frames = FrameNumbers()
+    private var frames = ViewerFrames()
     private var profiles: [Profile] = []
     private var profileNumbers: [String: Int] = [:]
     /// In the order in which they were seen: the numbers of stacks depend on the order of ingest.
@@ -61,7 +61,7 @@ package struct SpeedscopeProfile: ViewerWriter {
         if rendered[stack] == nil {
             let numbers =
                 stack == Self.noStack
-                ? [frames.number(of: FrameNumbers.noStack)]
+                ? [frames.number(of: ViewerFrames.noStack)]
                 : try frames.numbers(of: stack, in: stall)
             var bytes: [UInt8] = [0x5b]
             for (index, number) in numbers.reversed().enumerated() {

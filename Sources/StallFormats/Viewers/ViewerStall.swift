@@ -34,7 +34,7 @@ package protocol ViewerWriter {
 package typealias ByteSink = ([UInt8]) throws -> Void
 
 /// Different frames by numbers, in the order of their appearance; and the stacks read last as lists of them.
-struct FrameNumbers {
+struct ViewerFrames {
     private(set) var frames: [Frame] = []
     /// Where to look for a frame of this hash first: its number and one, 0 where none is; a power of two of them, at least
     /// half of them free. A dictionary would hold each frame twice.

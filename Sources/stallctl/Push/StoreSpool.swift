@@ -11,7 +11,10 @@ import StallQuery
 struct StoreSpool: PushSpool {
     private let reports: ReportStore
     private let source: ChangeSource
-    private var lines = StoreLines(quoted: JSONLines.text)
+    private var lines = {
+        let grouper = DefaultGrouper()
+        return StoreLines { $0.signature(by: grouper).group }
+    }()
     private var position = ChangePosition(through: 0)
     /// The position in the collector's answer; of a source of lines it does not cover the rows that it has.
     private var base: Int64 = 0

@@ -1,5 +1,6 @@
 import StallAnalysis
 import StallModel
+import StallQuery
 import TestSupport
 import Testing
 

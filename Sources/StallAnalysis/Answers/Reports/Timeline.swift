@@ -1,6 +1,7 @@
 // A stall's samples in time order: how they cover it, and the distinct stacks among them.
 
 package import StallModel
+package import StallQuery
 
 package struct Timeline {
     /// Samples with the same functions at the same lines, at any instruction.
@@ -17,7 +18,7 @@ package struct Timeline {
     /// The samples that are not late and have a stack.
     package let samples: [Sample]
     private let numbers: FrameNumbers
-    private var numbered = NumberedSamples()
+    private let numbered: NumberedSamples
     private let presences: [(function: Int32, presence: Presence)]
 
     package init(report: StallReport, signature: Signature) {
@@ -25,12 +26,7 @@ package struct Timeline {
         self.signature = signature
         samples = report.samples.filter { !$0.isLate && !$0.frames.isEmpty }
         var numbers = FrameNumbers()
-        for sample in samples {
-            numbered.entries.append(
-                NumberedSamples.Entry(
-                    offset: sample.offset, weight: sample.weight,
-                    frames: sample.frames.map { numbers.number(of: $0) }))
-        }
+        numbered = NumberedSamples(samples, by: &numbers)
         self.numbers = numbers
         presences = numbered.functions
     }
@@ -45,14 +41,7 @@ package struct Timeline {
         }
     }
 
-    /// When a function was on the stack.
-    package struct Presence: Equatable {
-        /// The first and last sample with the function; nil if that was the last sample of the stall.
-        package var from: Duration
-        package var until: Duration?
-        /// Share of the samples' weight, 0 to 1. Less than the rest from `from` on if the function returned in between.
-        package var share: Double
-    }
+    package typealias Presence = NumberedSamples.Presence
 
     /// Whether it was on the stack of every sample.
     package var whole: Presence? {
@@ -67,17 +56,7 @@ package struct Timeline {
 
     /// Every function on the stacks, by time; the innermost first among equals.
     package var functions: [(frame: Frame, presence: Presence)] {
-        var frames: [Int32: Frame] = [:]
-        for stack in numbered.stacks {
-            let first = stack.members[0]
-            for (frame, number) in zip(samples[first].frames, numbered.entries[first].frames)
-            where frames[number.function] == nil {
-                frames[number.function] = frame
-            }
-        }
-        return presences.compactMap { function, presence in
-            frames[function].map { ($0, presence) }
-        }
+        numbered.functions(of: samples)
     }
 
     package var totalWeight: Duration { numbered.totalWeight }

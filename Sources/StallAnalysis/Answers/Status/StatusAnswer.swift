@@ -27,7 +27,7 @@ package struct StatusAnswer: Sendable {
 }
 
 /// The totals of one loop's exposure rows.
-package struct WatchedLoop: Encodable, Sendable {
+package struct WatchedLoopRow: Encodable, Sendable {
     package var loop: String
     package var watchedMs: Double
     package var busyMs: Double
@@ -53,7 +53,7 @@ package struct SuppressedRow: Encodable, Sendable {
 }
 
 package struct ExposureSummary: Sendable {
-    package let loops: [WatchedLoop]
+    package let loops: [WatchedLoopRow]
     package let suppressed: SuppressedRow
 
     /// - Parameters:
@@ -67,7 +67,7 @@ package struct ExposureSummary: Sendable {
         loops = Dictionary(grouping: exposure, by: \.loop).sorted { $0.key < $1.key }
             .map { loop, stretches in
                 let watched = watchedLost[loop] ?? .zero
-                return WatchedLoop(
+                return WatchedLoopRow(
                     loop, stretches, lost: watched, unwatched: (lost[loop] ?? .zero) - watched)
             }
         self.suppressed = SuppressedRow(suppressed)
@@ -86,7 +86,7 @@ extension SuppressedRow {
     }
 }
 
-extension WatchedLoop {
+extension WatchedLoopRow {
     fileprivate init(
         _ loop: String, _ stretches: [LoopExposure], lost: Duration, unwatched: Duration
     ) {

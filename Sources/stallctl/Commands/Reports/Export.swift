@@ -122,22 +122,23 @@ struct Export: ParsableCommand {
         case .csv: try writeCSV(from: store)
         case .json:
             let json = try JSONArray(Output.open(output))
-            try forEachRow(of: store, json.write)
+            try forEachLine(of: store, json.write)
             try json.finish()
         case .jsonl:
             let bytes = try OutputBytes(output)
             if rows == .all {
-                var lines = StoreLines(quoted: JSONLines.text)
+                let grouper = DefaultGrouper()
+                var lines = StoreLines { $0.signature(by: grouper).group }
                 // Only a file gets here.
                 try (store as? ReportStore)?.forEachOtherRow { try bytes.write(lines.line($0)) }
             }
             if try hasGroups(store) {
-                var lines = ReportLines(quoted: JSONLines.text)
+                var lines = OutlineLines()
                 try store.forEachOutline(filters.filter, limit: limit, withThreads: true) {
                     outline, lookup in try bytes.write(lines.line(outline, lookup))
                 }
             } else {
-                try forEachRow(of: store) { try bytes.write($0.line(quoted: JSONLines.text)) }
+                try forEachLine(of: store, bytes.write)
             }
             try bytes.finish()
         case .folded where limit == nil:
@@ -189,7 +190,9 @@ struct Export: ParsableCommand {
             try Output.write(csv: HotspotCSV.header, rows, isRaw: csvRaw, to: output)
         case .frames:
             let csv = try CSVRows(FrameCSV.header, isRaw: csvRaw, to: output)
-            try forEachRow(of: store) { try FrameCSV.rows($0).forEach(csv.write) }
+            try store.forEachReport(filters.filter, in: .newestFirst, limit: limit) {
+                report, _, _ in try FrameCSV.rows(report).forEach(csv.write)
+            }
             try csv.finish()
         }
     }
@@ -211,17 +214,17 @@ struct Export: ParsableCommand {
         try store.rulesHash() == grouping.rules(forStore: store.path).hash
     }
 
-    /// Streams the reports, newest first, each with the image addresses of its own process.
-    private func forEachRow(
-        of store: any QueryableStore, _ body: (ReportRow) throws -> Void
+    /// Streams the reports' lines, newest first, each with the image addresses of its own process.
+    private func forEachLine(
+        of store: any QueryableStore, _ body: ([UInt8]) throws -> Void
     ) throws {
         let grouper = DefaultGrouper(rules: try grouping.rules(forStore: store.path))
         try store.forEachReport(filters.filter, in: .newestFirst, limit: limit) {
             report, origin, lookup in
+            let group = report.signature(by: grouper).group
             try body(
-                ReportRow(
-                    report, images: lookup.images(ofRun: report.run.id), origin: origin,
-                    grouper: grouper))
+                ReportText(report, group: group, origin: origin)
+                    .line(images: lookup.images(ofRun: report.run.id)))
         }
     }
 }

@@ -1,7 +1,8 @@
-// `show`: one report in full. ReportView.swift renders text, ReportRow.swift JSON.
+// `show`: one report in full. ReportView.swift renders text, StallFormats JSON.
 
 internal import ArgumentParser
 internal import StallAnalysis
+internal import StallFormats
 internal import StallModel
 import StallQuery
 
@@ -47,13 +48,15 @@ struct Show: ParsableCommand {
         let rules = try grouping.rules(forStore: store.path)
         if output.json {
             let grouper = DefaultGrouper(rules: rules)
-            let rows = try store.consistently {
+            let lines = try store.consistently {
                 try report.findAll(in: store, grouping).map { report in
-                    try ReportRow(
-                        report, images: store.images(ofRun: report.run.id), grouper: grouper)
+                    let group = report.signature(by: grouper).group
+                    let line = try ReportText(report, group: group)
+                        .line(images: store.images(ofRun: report.run.id))
+                    return String(decoding: line, as: UTF8.self)
                 }
             }
-            return try Output.write(json: rows)
+            return try Output.write(jsonLines: lines)
         }
         let reports = try report.findAll(in: store, grouping)
         var lines: [String] = []

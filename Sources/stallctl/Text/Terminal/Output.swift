@@ -187,6 +187,13 @@ extension Output {
         try output.finish()
     }
 
+    /// Writes lines of JSON.
+    static func write(jsonLines lines: [String], to path: String? = nil) throws {
+        var output = try open(path)
+        for line in lines { try output.write(PartialAnswer.labelled(line)) }
+        try output.finish()
+    }
+
     /// Writes a header and rows of CSV; on a terminal, with control characters escaped.
     static func write(
         csv header: [String], _ rows: some Sequence<[CSVWriter.Field]>, isRaw: Bool = false,

@@ -9,8 +9,9 @@ final class JSONArray {
 
     init(_ output: consuming Output) { self.output = output }
 
-    func write(_ object: some Encodable) throws {
-        try output.write(separator + JSONLines.line(object).dropLast())
+    /// - Parameter line: An object with its line end.
+    func write(_ line: [UInt8]) throws {
+        try output.write(separator + String(decoding: line.dropLast(), as: UTF8.self))
         separator = ",\n"
     }
 

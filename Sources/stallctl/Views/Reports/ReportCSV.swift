@@ -231,17 +231,20 @@ enum FrameCSV {
         "file", "line", "inlined", "guessed", "image", "app", "version", "loop", "thread",
     ]
 
-    static func rows(_ report: ReportRow) -> [[CSVWriter.Field]] {
+    static func rows(_ report: StallReport) -> [[CSVWriter.Field]] {
         report.samples.enumerated().flatMap { number, sample in
-            sample.stack.enumerated().map { position, frame in
+            sample.frames.enumerated().map { position, frame in
                 [
-                    .plain(report.id), .plain("\(number)"), .plain("\(sample.offsetMs)"),
-                    .plain("\(sample.weightMs)"), .plain("\(sample.late)"), .plain("\(position)"),
-                    .text(frame.qualifiedName), .plain(frame.buildId ?? ""), .plain(frame.offset),
-                    .text(frame.file ?? ""), .plain(frame.line.map(String.init) ?? ""),
-                    .plain("\(frame.inlined)"), .plain("\(frame.guessed)"),
-                    .text(frame.image ?? ""), .text(report.app), .text(report.version),
-                    .text(report.loop), .plain("\(sample.thread)"),
+                    .plain(report.id.description), .plain("\(number)"),
+                    .plain("\(sample.offset.milliseconds)"),
+                    .plain("\(sample.weight.milliseconds)"), .plain("\(sample.isLate)"),
+                    .plain("\(position)"), .text(frame.qualifiedName),
+                    .plain(frame.buildID?.description ?? ""),
+                    .plain("0x" + String(frame.offset, radix: 16)), .text(frame.file ?? ""),
+                    .plain(frame.line.map(String.init) ?? ""), .plain("\(frame.isInlined)"),
+                    .plain("\(frame.isGuessed)"), .text(frame.imagePath ?? ""),
+                    .text(report.run.app), .text(report.run.version), .text(report.loop),
+                    .plain("\(sample.thread.rawValue)"),
                 ]
             }
         }
@@ -261,12 +264,5 @@ extension StallCause {
 extension Frame {
     fileprivate var qualifiedName: String {
         "\(imageName ?? "?")`" + (function ?? "0x" + String(offset, radix: 16))
-    }
-}
-
-extension FrameRow {
-    fileprivate var qualifiedName: String {
-        let name = image.map { $0.split(separator: "/").last.map(String.init) ?? $0 } ?? "?"
-        return name + "`" + (function ?? offset)
     }
 }

@@ -2,6 +2,7 @@
 
 internal import StallAnalysis
 internal import StallModel
+internal import StallQuery
 
 /// `why` as text.
 struct WhyView {

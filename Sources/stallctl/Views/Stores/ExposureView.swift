@@ -19,7 +19,7 @@ extension SuppressedRow {
     }
 }
 
-extension WatchedLoop {
+extension WatchedLoopRow {
     fileprivate var line: String {
         let watched = Duration.microseconds(watchedMs * 1000)
         var text =

@@ -83,12 +83,14 @@ struct RowWriter {
 func allLines(of path: String) throws -> [[UInt8]] {
     let store = try ReportStore.open(path: path)
     var lines: [[UInt8]] = []
-    var writer = StoreLines(quoted: JSONLines.text)
+    var writer = StoreLines { $0.signature(by: DefaultGrouper()).group }
     try store.forEachOtherRow { lines.append(try writer.line($0)) }
     try store.forEachReport(ReportFilter(), in: .newestFirst, limit: nil) {
         report, origin, lookup in
-        let row = ReportRow(report, images: try lookup.images(ofRun: report.run.id), origin: origin)
-        lines.append(try row.line(quoted: JSONLines.text))
+        lines.append(
+            try ReportText(
+                report, group: report.signature(by: DefaultGrouper()).group, origin: origin
+            ).line(images: lookup.images(ofRun: report.run.id)))
     }
     return lines
 }
@@ -99,7 +101,7 @@ func ingest(_ paths: [String], into central: String) throws -> IngestSummary {
     let ingest = try Ingest(into: central, grouper: DefaultGrouper())
     defer { try? ingest.close() }
     return try ingest.run(paths) { path throws(StoreError) in
-        StallFormats.ReportLines(descriptor: open(path, O_RDONLY | O_CLOEXEC), closesIt: true)
+        ReportLines(descriptor: open(path, O_RDONLY | O_CLOEXEC), closesIt: true)
     }
 }
 

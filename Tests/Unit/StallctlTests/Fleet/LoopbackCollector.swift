@@ -186,7 +186,7 @@ final class LoopbackCollector: Sendable {
             let result = try ingest.take(
                 PushedBatch(
                     store: store, from: from, through: through,
-                    rows: StallFormats.ReportLines(bytes: try gunzip(request.body))))
+                    rows: ReportLines(bytes: try gunzip(request.body))))
             switch result {
             case .taken(let taken):
                 return Self.response(

@@ -123,7 +123,7 @@ import Testing
         let exposure = try #require(lines.first { $0.contains("stallctl.exposure/1") })
         lines.append(exposure.replacing("stallctl.exposure/1", with: "stallctl.loop/1"))
         try write(lines, "all.jsonl", in: directory)
-        var feed = StallFormats.ReportLines(
+        var feed = ReportLines(
             bytes: Array((lines.joined(separator: "\n") + "\n").utf8))
         var rows: [PortableRow] = []
         while let row = try feed.next() { rows.append(row) }

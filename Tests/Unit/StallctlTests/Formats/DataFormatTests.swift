@@ -2,6 +2,7 @@ import Foundation
 import StallAnalysis
 import StallFormats
 import StallModel
+import StallQuery
 import Testing
 
 @testable import stallctl

@@ -1,6 +1,7 @@
 import Foundation
 import StallAnalysis
 import StallModel
+import StallQuery
 import Testing
 
 @testable import stallctl

@@ -217,15 +217,16 @@ import Testing
     }
 
     @Test func `JSON has the keys that scripts know`() throws {
-        let row = ReportRow(
-            SampleReports.report(),
-            images: [
+        let report = SampleReports.report()
+        let line = try ReportText(report, group: report.signature(by: DefaultGrouper()).group)
+            .line(images: [
                 Image(
                     path: SampleReports.photos, buildID: nil, loadAddress: 0x5500_0000_0000,
                     endAddress: 0x5500_0001_0000)
             ])
         let json =
-            try JSONLines.line(row) + JSONLines.line(top(on: .plain).ranking.rows[0])
+            try String(decoding: line, as: UTF8.self)
+            + JSONLines.line(top(on: .plain).ranking.rows[0])
             + JSONLines.line(listing(hosts: ["web-2"]).rows[0])
             + JSONLines.line(
                 StatusRow(
@@ -235,14 +236,13 @@ import Testing
 
     @Test func `CSV has the columns that scripts know`() throws {
         let report = SampleReports.report()
-        let row = ReportRow(report, images: [])
         let writer = CSVWriter()
         let group = report.signature(by: DefaultGrouper()).group
         let text =
             writer.row(ReportCSV.header.map { .plain($0) })
             + writer.row(ReportCSV.fields(report, group))
             + writer.row(FrameCSV.header.map { .plain($0) })
-            + FrameCSV.rows(row).map(writer.row).joined()
+            + FrameCSV.rows(report).map(writer.row).joined()
             + writer.row(HotspotCSV.header.map { .plain($0) })
             + top(on: .plain).ranking.rows.map { writer.row(HotspotCSV.fields($0)) }.joined()
             + writer.row(ListingRow.csvHeader.map { .plain($0) })

@@ -1,18 +1,18 @@
 // Frames as numbers: whether two are the same function, or at the same line of it, is asked for each pair of samples, and
 // comparing names takes most of the time.
 
-internal import StallModel
+package import StallModel
 
 /// A frame's function, and what is visible of the frame.
-struct FrameNumber: Hashable {
+package struct FrameNumber: Hashable {
     /// Of the function, wherever it is in it.
-    var function: Int32
+    package var function: Int32
     /// Of the function at a line.
     var line: Int32
 }
 
 /// Numbers functions and their lines from 0, in order of first occurrence.
-struct FrameNumbers {
+package struct FrameNumbers {
     private struct Function: Hashable {
         var title: String
         var image: Int32?
@@ -30,7 +30,9 @@ struct FrameNumbers {
     /// Of images and files.
     private var paths: [String: Int32] = [:]
 
-    mutating func number(of frame: Frame) -> FrameNumber {
+    package init() {}
+
+    package mutating func number(of frame: Frame) -> FrameNumber {
         let function = Function(title: frame.title, image: frame.imagePath.map { path($0) })
             .number(in: &functions)
         let line = Line(
@@ -39,10 +41,10 @@ struct FrameNumbers {
         return FrameNumber(function: function, line: line.number(in: &lines))
     }
 
-    mutating func path(_ path: String) -> Int32 { path.number(in: &paths) }
+    package mutating func path(_ path: String) -> Int32 { path.number(in: &paths) }
 
     /// The number of a frame's function, if it has one already.
-    func function(of frame: Frame) -> Int32? {
+    package func function(of frame: Frame) -> Int32? {
         let image = frame.imagePath.map { paths[$0] }
         // A path without a number is no path of a known function's.
         if case .some(nil) = image { return nil }

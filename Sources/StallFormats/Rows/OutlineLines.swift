@@ -1,15 +1,15 @@
 // Lines of reports whose stacks are numbers. A location is on thousands of stacks: its frames are written once, and
 // copied.
 
-import StallModel
+internal import StallModel
 package import StallQuery
 
-/// Writes reports as lines, byte for byte as ``ReportRow`` does.
-package struct ReportLines {
-    private var text: JSONText
+/// Writes reports as lines, byte for byte as ``ReportText`` does.
+package struct OutlineLines {
+    private var text = JSONText()
     // The frames of the report at hand, written beforehand.
-    private var frames: JSONText
-    private var part: JSONText
+    private var frames = JSONText()
+    private var part = JSONText()
 
     private var numbers = FrameNumbers()
     /// The functions' titles and images as members of JSON, by number.
@@ -26,22 +26,14 @@ package struct ReportLines {
     private static let capacity = 16 << 20
     private static let runCapacity = 256
 
-    /// - Parameter quoted: A text as JSON, for texts that need escapes or are not ASCII.
-    package init(quoted: @escaping (String) throws -> String) {
-        text = JSONText(quoted: quoted)
-        frames = JSONText(quoted: quoted)
-        part = JSONText(quoted: quoted)
-    }
+    package init() {}
 
     /// The report as one line with its line end.
     package mutating func line(
         _ outline: ReportOutline, _ lookup: any OutlineLookup
     ) throws -> [UInt8] {
         let report = outline.report
-        var row = ReportRow(report, group: outline.group)
-        row.store = outline.origin.store.description
-        row.seq = outline.origin.seq
-        row.revision = outline.origin.revision
+        let row = ReportText(report, group: outline.group, origin: outline.origin)
         let run = try images(of: report.run.id, lookup)
         used.removeAll(keepingCapacity: true)
         var numbered = NumberedSamples()
@@ -69,13 +61,11 @@ package struct ReportLines {
             sample.isTruncated = try readStack(outlined.stack, lookup)
             let frames = try writeFrames(run)
             if !sample.isLate, !frames.isEmpty {
-                numbered.entries.append(
-                    NumberedSamples.Entry(
-                        offset: sample.offset, weight: sample.weight, frames: frames))
+                numbered.entries.append(NumberedSamples.Entry(sample, frames))
             }
             if index > 0 { part.syntax(",") }
-            try SampleRow(sample, loadAddresses: [:])
-                .write(to: &part, stack: WrittenJSON(bytes: self.frames.bytes))
+            try SampleText(sample: sample, stack: WrittenJSON(bytes: self.frames.bytes))
+                .write(to: &part)
         }
         part.syntax("]")
         return WrittenJSON(bytes: part.bytes)
@@ -90,15 +80,15 @@ package struct ReportLines {
         part.syntax("[")
         for (thread, count) in sampleCounts.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
             if part.bytes.count > 1 { part.syntax(",") }
-            try ThreadRow(stalled: thread, sampleCount: count).write(to: &part)
+            try ThreadText(stalled: thread, sampleCount: count).write(to: &part)
         }
         for outlined in outline.threads {
             var thread = outlined.thread
             thread.isTruncated = try readStack(outlined.stack, lookup)
             _ = try writeFrames(run)
             if part.bytes.count > 1 { part.syntax(",") }
-            try ThreadRow(thread, loadAddresses: [:])
-                .write(to: &part, stack: WrittenJSON(bytes: frames.bytes))
+            try ThreadText(thread: thread, stack: WrittenJSON(bytes: frames.bytes))
+                .write(to: &part)
         }
         part.syntax("]")
         return WrittenJSON(bytes: part.bytes)
@@ -152,10 +142,8 @@ package struct ReportLines {
                 try self.frames.member("image", frame.imagePath)
                 functions.append(Array(self.frames.bytes.dropFirst()))
             }
-            var row = FrameRow(frame, loadAddresses: [:])
-            row.address = nil
             self.frames.removeAll()
-            try row.write(to: &self.frames)
+            try FrameText(frame: frame, loadAddress: nil).write(to: &self.frames)
             let json = Array(self.frames.bytes.dropFirst(Self.withoutAddress.count))
             place.frames.append((number, json))
             writtenBytes += json.count + MemoryLayout<WrittenPlace>.size
@@ -199,7 +187,7 @@ package struct ReportLines {
         part.removeAll()
         part.syntax("[")
         // Most functions of a stack were on it all the time: their numbers are written once.
-        var last: Timeline.Presence?
+        var last: NumberedSamples.Presence?
         var (from, rest): ([UInt8], [UInt8]) = ([], [])
         for (function, presence) in samples.functions {
             if presence != last {
@@ -243,7 +231,7 @@ package struct ReportLines {
                 images.loadAddresses[path] = image.loadAddress
             }
             part.removeAll()
-            try ImageRow(image).write(to: &part)
+            try image.write(to: &part)
             images.images.append((path, part.bytes))
         }
         if runs.count == Self.runCapacity { runs.removeAll(keepingCapacity: true) }

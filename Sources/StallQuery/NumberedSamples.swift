@@ -1,29 +1,55 @@
 // Groups a stall's samples by numbers of functions and lines.
 
-internal import StallModel
+package import StallModel
 
 /// The samples of a stall that are not late and have a stack, in chronological order.
-struct NumberedSamples {
-    struct Entry {
+package struct NumberedSamples {
+    package struct Entry {
         var offset: Duration
         var weight: Duration
         /// Innermost first.
         var frames: [FrameNumber]
+
+        package init(_ sample: Sample, _ frames: [FrameNumber]) {
+            (offset, weight, self.frames) = (sample.offset, sample.weight, frames)
+        }
+    }
+
+    /// When a function was on the stack.
+    package struct Presence: Equatable {
+        /// The first and last sample with the function; nil if that was the last sample of the stall.
+        package var from: Duration
+        package var until: Duration?
+        /// Share of the samples' weight, 0 to 1. Less than the rest from `from` on if the function returned in between.
+        package var share: Double
+
+        package init(from: Duration, until: Duration?, share: Double) {
+            (self.from, self.until, self.share) = (from, until, share)
+        }
     }
 
     /// Samples whose frames are at the same lines.
-    struct Stack {
+    package struct Stack {
         /// Their indices among the samples.
-        var members: [Int]
-        var weight: Duration
+        package var members: [Int]
+        package var weight: Duration
     }
 
-    var entries: [Entry] = []
+    package var entries: [Entry] = []
 
-    var totalWeight: Duration { entries.reduce(.zero) { $0 + $1.weight } }
+    package init() {}
+
+    /// - Parameter samples: None is late, and each has a stack.
+    package init(_ samples: [Sample], by numbers: inout FrameNumbers) {
+        for sample in samples {
+            entries.append(Entry(sample, sample.frames.map { numbers.number(of: $0) }))
+        }
+    }
+
+    package var totalWeight: Duration { entries.reduce(.zero) { $0 + $1.weight } }
 
     /// Sorted by weight, heaviest first, then by time.
-    var stacks: [Stack] {
+    package var stacks: [Stack] {
         var stacks: [Stack] = []
         for (index, entry) in entries.enumerated() {
             let equal = stacks.firstIndex { stack in
@@ -42,7 +68,7 @@ struct NumberedSamples {
     }
 
     /// When each function was on the stack, by time; the innermost first among equals.
-    var functions: [(function: Int32, presence: Timeline.Presence)] {
+    package var functions: [(function: Int32, presence: Presence)] {
         struct Part {
             var function: Int32
             var first, last: Int
@@ -74,11 +100,28 @@ struct NumberedSamples {
                 let until = entries[part.last].offset
                 return (
                     part.function,
-                    Timeline.Presence(
+                    Presence(
                         from: entries[part.first].offset,
                         until: until == entries.last?.offset ? nil : until,
                         share: part.weight / total)
                 )
             }
+    }
+
+    /// The same with a frame of each function.
+    ///
+    /// - Parameter samples: Those that were numbered.
+    package func functions(of samples: [Sample]) -> [(frame: Frame, presence: Presence)] {
+        var frames: [Int32: Frame] = [:]
+        for stack in stacks {
+            let first = stack.members[0]
+            for (frame, number) in zip(samples[first].frames, entries[first].frames)
+            where frames[number.function] == nil {
+                frames[number.function] = frame
+            }
+        }
+        return functions.compactMap { function, presence in
+            frames[function].map { ($0, presence) }
+        }
     }
 }

@@ -5,13 +5,8 @@ internal import StallModel
 /// Bytes of JSON that is being written.
 struct JSONText {
     private(set) var bytes: [UInt8] = []
-    /// A text as JSON, for texts that need escapes or are not ASCII.
-    private let quoted: (String) throws -> String
 
-    init(quoted: @escaping (String) throws -> String) {
-        self.quoted = quoted
-        bytes.reserveCapacity(1 << 14)
-    }
+    init() { bytes.reserveCapacity(1 << 14) }
 
     mutating func syntax(_ syntax: StaticString) {
         syntax.withUTF8Buffer { bytes.append(contentsOf: $0) }
@@ -55,7 +50,8 @@ struct JSONText {
             bytes.append(0x22)
             return true
         }
-        if !isPlain { bytes.append(contentsOf: try quoted(text).utf8) }
+        // Texts that need escapes, or are not ASCII.
+        if !isPlain { bytes.append(contentsOf: try JSONLines.text(text).utf8) }
     }
 
     fileprivate mutating func digits(_ digits: String.UTF8View.SubSequence) {

@@ -1,6 +1,6 @@
 // The spellings of names that rules match.
 
-enum FrameNames {
+enum FunctionSpelling {
     /// The bare name of a C function without leading underscores and the markers of libc's internal variants:
     /// `__GI___poll`, `__poll` and `poll` are one.
     static func plainName(_ name: String) -> String {
