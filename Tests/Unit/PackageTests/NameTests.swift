@@ -1,0 +1,57 @@
+import Foundation
+import Testing
+
+/// Goal: a name stands for one thing, wherever a reader meets it.
+/// Method: the declarations of all sources, as text.
+@Suite struct NameTests {
+    /// The type that a line declares outside of other types and for other files.
+    static func declaredType(_ line: String) -> String? {
+        guard !line.hasPrefix("private "), !line.hasPrefix("fileprivate "),
+            let match = line.prefixMatch(
+                of: /(?:@?[A-Za-z()]+ )*(?:struct|class|enum|actor|protocol|typealias) ([A-Z]\w*)/)
+        else { return nil }
+        return String(match.1)
+    }
+
+    @Test func `no two types share a name`() throws {
+        var places: [String: Set<String>] = [:]
+        for module in try SourceTree.modules() {
+            for (path, lines) in try SourceTree.files(of: module) {
+                for name in lines.compactMap(Self.declaredType) {
+                    places[name, default: []].insert(path)
+                }
+            }
+        }
+        #expect(places.count > 500)
+        // What stands for it where a trait is off.
+        places["StallTracer"]?.remove("StallTracing/MissingTrait.swift")
+        for (name, paths) in places where paths.count > 1 {
+            Issue.record("\(name) is declared in \(paths.sorted())")
+        }
+    }
+
+    @Test(
+        arguments: [
+            ("struct Row {", "Row"), ("package final class Rows: Sendable {", "Rows"),
+            ("@MainActor public enum Kind {", "Kind"), ("private struct Row {", nil),
+            ("    struct Inner {", nil), ("/// struct Row", nil), ("extension Row {", nil),
+        ] as [(String, String?)])
+    func `a type's declaration is recognized`(line: String, name: String?) {
+        #expect(Self.declaredType(line) == name)
+    }
+
+    /// One fact of a report, from the agent's measurement to a browser: each file that names it is one that a new fact
+    /// changes, too.
+    @Test func `few files name the agent's cost of a report`() throws {
+        let spelling = /\b(?:agent_ns|agent_ms|agentMs|agentTime|agentNanoseconds)\b/
+        var found: [String] = []
+        for module in try SourceTree.modules() {
+            for (path, lines) in try SourceTree.files(of: module)
+            where lines.contains(where: { $0.contains(spelling) }) {
+                found.append(path)
+            }
+        }
+        #expect(found.count > 2)
+        #expect(found.count <= 8, "\(found)")
+    }
+}
