@@ -72,6 +72,10 @@ let modules: [Target] = [
     module("StallTracing", ["CLinux", tracing]),
     cModule("CStallAgent"),
     module("StallAgentC", ["StallAgent", "CStallAgent"]),
+    // Two objects that `stallctl run` loads into a program; scripts/build-preload links them.
+    cModule("CStallPreload", ["CEpollDoor", "CLinux"]),
+    cModule("CPreloadDoor", ["CStallPreload", "CEpollDoor", "CLinux"]),
+    module("StallPreload", ["StallAgent", "StallDoor", "CEpollDoor", "CStallPreload", log]),
     .executableTarget(
         name: "stallctl",
         dependencies: [
@@ -136,6 +140,7 @@ let unitTests: [Target] = [
         ["StallModel", "StallQuery", "StallStore", "StallArchive", "StallAnalysis"]
             + ["StallFormats", "StallPush", arguments, "AgentFixture", "site-truth", "diff-truth"],
         except: ["Snapshots"]),
+    tests("CStallPreload", named: "StallPreloadTests", ["CLinux"]),
     tests("StallCollector", ["StallModel", "StallQuery", "StallFormats", "StallStore"]),
     tests("Demo", ["stallctl"]),
     tests(

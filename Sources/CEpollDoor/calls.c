@@ -137,13 +137,29 @@ __attribute__((constructor)) static void find_all(void) {
 static bool is_zero(const struct timespec *timeout) { return timeout && timeout->tv_sec == 0 && timeout->tv_nsec == 0; }
 
 #define WAIT(identity, descriptors, count, stride, is_instant, call)                                            \
-    stall_door *door = door_of_thread;                                                                          \
+    stall_door *door = own_door();                                                                              \
     if (__builtin_expect(door == NULL, 1)) return call;                                                         \
     const bool instant = (is_instant);                                                                          \
     if (!door_enter(door, (door_identity)identity, descriptors, count, stride, instant, PLACE)) return call;    \
     const int result = call;                                                                                    \
     door_leave(door, instant);                                                                                  \
     return result
+static inline stall_door *own_door(void) {
+    stall_door *door = door_of_thread;
+    return __builtin_expect(door == NULL, 1) && door_find ? door_find() : door;
+}
+
+// The first descriptors of a select. Of sets that are larger than fd_set only that part is read.
+static size_t list_members(int count, const fd_set *in, const fd_set *out, const fd_set *other, int *members) {
+    size_t found = 0;
+    if (!own_door()) return 0;
+    if (count > FD_SETSIZE) count = FD_SETSIZE;
+    for (int i = 0; i < count && found < DOOR_ANCHORS; i++) {
+        if ((in && FD_ISSET(i, in)) || (out && FD_ISSET(i, out)) || (other && FD_ISSET(i, other))) members[found++] = i;
+    }
+    return found;
+}
+
 #define EPOLL(set) {DOOR_EPOLL, (uint64_t)(set)}
 #define CALL(kind) {kind, CALLER}
 
@@ -172,13 +188,17 @@ int ppoll(struct pollfd *files, nfds_t count, const struct timespec *timeout, co
 }
 
 int select(int count, fd_set *in, fd_set *out, fd_set *other, struct timeval *timeout) {
+    int members[DOOR_ANCHORS];
+    const size_t found = list_members(count, in, out, other, members);
     WAIT(
-        CALL(DOOR_SELECT), NULL, 0, 0, timeout && timeout->tv_sec == 0 && timeout->tv_usec == 0,
+        CALL(DOOR_SELECT), members, found, sizeof *members, timeout && timeout->tv_sec == 0 && timeout->tv_usec == 0,
         NEXT(select)(count, in, out, other, timeout));
 }
 
 int pselect(
     int count, fd_set *in, fd_set *out, fd_set *other, const struct timespec *timeout, const sigset_t *mask) {
+    int members[DOOR_ANCHORS];
+    const size_t found = list_members(count, in, out, other, members);
     WAIT(
-        CALL(DOOR_SELECT), NULL, 0, 0, is_zero(timeout), NEXT(pselect)(count, in, out, other, timeout, mask));
+        CALL(DOOR_SELECT), members, found, sizeof *members, is_zero(timeout), NEXT(pselect)(count, in, out, other, timeout, mask));
 }

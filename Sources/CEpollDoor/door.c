@@ -15,6 +15,8 @@
 
 __thread stall_door *door_of_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
+stall_door *(*const door_find)(void) = NULL;
+
 static pthread_key_t key;
 static bool has_key;
 static bool is_disabled;

@@ -8,7 +8,7 @@
 
 /// Identifies a wait, to distinguish the loop's own wait from others.
 typedef struct {
-    uint64_t kind;  ///< DOOR_EPOLL, DOOR_POLL, DOOR_SELECT; 0: no call yet
+    uint64_t kind;  ///< DOOR_EPOLL, DOOR_POLL, DOOR_SELECT, DOOR_TOLD; 0: no call yet
     uint64_t key;   ///< the epoll descriptor, or the call site of poll or select
 } door_identity;
 
@@ -19,7 +19,7 @@ typedef struct {
     uint64_t caller;   ///< the return address
 } door_place;
 
-enum { DOOR_EPOLL = STALL_DOOR_EPOLL, DOOR_POLL, DOOR_SELECT, DOOR_ANCHORS = 16 };
+enum { DOOR_EPOLL = STALL_DOOR_EPOLL, DOOR_POLL, DOOR_SELECT, DOOR_TOLD = STALL_DOOR_TOLD, DOOR_ANCHORS = 16 };
 
 struct stall_door {
     stall_beacon *beacon;
@@ -41,6 +41,10 @@ struct stall_door {
 
 /// The calling thread's door; NULL for nearly all threads.
 extern __thread stall_door *door_of_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/// Finds the door of a thread that has none: in the preloaded object, for which any thread may turn out to be a loop.
+/// Elsewhere NULL. A variable, because gold gives weak functions of position-independent programs wrong addresses.
+extern stall_door *(*const door_find)(void) __attribute__((visibility("hidden")));
 
 /// The loop begins to wait. False if this is not its wait: then nothing is published, and `door_leave` must not be
 /// called. `descriptors` are those of a poll, `stride` bytes apart.

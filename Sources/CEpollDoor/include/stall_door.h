@@ -17,6 +17,9 @@ typedef struct stall_door stall_door;
 #define STALL_DOOR_ANY 0
 /// epoll_wait and its siblings: any other wait is work from the first one on.
 #define STALL_DOOR_EPOLL 1
+/// None that are intercepted here: another object decides which waits are the loop's, and reports those alone by
+/// `stall_door_told_enter`.
+#define STALL_DOOR_TOLD 4
 
 /// The calling thread's door, for one more watcher: a thread has one for all its watchers. It is made if there is none,
 /// or if the last watcher has closed it. NULL without memory. Close it with `stall_door_close`.
@@ -29,6 +32,11 @@ stall_door *_Nullable stall_door_open(uint64_t calls);
 void stall_door_close(stall_door *_Nonnull door);
 /// The beacon that it publishes to. It lives as long as the door; retain it to keep it longer.
 stall_beacon *_Nonnull stall_door_beacon(const stall_door *_Nonnull door);
+/// The loop of the calling thread begins to wait, with the frame and the return address of the call. If it returns true, call
+/// `stall_door_told_leave` after the wait. False if the thread has no door, or if a signal handler waits.
+bool stall_door_told_enter(bool is_instant, uintptr_t frame, uint64_t caller);
+/// The wait is over. Preserves errno.
+void stall_door_told_leave(bool is_instant);
 /// For tests: the calling thread's waits are not observed any more, and its loop passes for waiting.
 void stall_door_disable_here(void);
 /// For tests: no door that is made from now on observes a wait, as where libc is not called.

@@ -47,6 +47,9 @@ import Testing
         ],
         "StallTracing": ["CLinux", "Tracing"],
         "StallAgentC": ["StallAgent", "CStallAgent", "Dispatch"],
+        "StallPreload": [
+            "StallAgent", "StallDoor", "CEpollDoor", "CStallPreload", "Logging", "Synchronization",
+        ],
         "stallctl": system.union([
             "StallModel", "StallQuery", "StallSymbols", "StallSymbolFiles", "StallStore",
             "StallArchive", "StallAnalysis", "StallFormats", "StallHTTP", "StallPush",

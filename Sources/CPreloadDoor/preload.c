@@ -1,0 +1,170 @@
+// libstallwatch-preload.so: what `stallctl run` loads into a program that was not built with the agent.
+//
+//     the program's wait -> calls.c (CEpollDoor) -> threads.c: is it a loop's? -> the agent, loaded at the first such wait
+//
+// It is small, because every program that is executed loads it, and most never wait for events: they pay for some
+// hundred microseconds of the dynamic linker. Whatever fails here, the program runs as if it were not there.
+#define _GNU_SOURCE
+#include "preload.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <limits.h>
+#include <link.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "preload_environment.h"
+
+enum { OFF, READY_TO_LOAD, LOADING, RUNNING };
+// Longer than loading takes on a loaded machine: a child of a process whose loader is at work may not load anything.
+enum { LONGEST_WAIT_NS = 1000000000 };
+
+static uint32_t state = OFF;
+static pid_t process;
+static int filter_mode;
+static preload_environment environment;
+static stall_preload_agent agent;
+static bool has_agent;  ///< `agent` is filled in, perhaps by a parent process
+
+const stall_preload_agent *preload_agent(void) {
+    return __atomic_load_n(&state, __ATOMIC_ACQUIRE) == RUNNING ? &agent : NULL;
+}
+
+bool preload_is_active(void) { return __atomic_load_n(&state, __ATOMIC_RELAXED) != OFF; }
+
+static void set_state(uint32_t next) {
+    __atomic_store_n(&state, next, __ATOMIC_RELEASE);
+    syscall(SYS_futex, &state, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+void preload_wait_for_agent(int64_t timeout_ns) {
+    struct timespec deadline;
+    const int saved = errno;
+    clock_gettime(CLOCK_MONOTONIC, &deadline);
+    deadline.tv_sec += (deadline.tv_nsec + timeout_ns) / 1000000000;
+    deadline.tv_nsec = (deadline.tv_nsec + timeout_ns) % 1000000000;
+    while (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == LOADING) {
+        const long result = syscall(
+            SYS_futex, &state, FUTEX_WAIT_BITSET_PRIVATE, LOADING, &deadline, NULL, FUTEX_BITSET_MATCH_ANY);
+        if (result != 0 && errno == ETIMEDOUT) break;
+    }
+    errno = saved;
+}
+
+// MARK: The agent
+
+static bool load_agent(void) {
+    Dl_info own;
+    char path[PATH_MAX];
+    if (dladdr(&state, &own) == 0 || !own.dli_fname) return false;
+    const char *slash = strrchr(own.dli_fname, '/');
+    const int length = slash ? (int)(slash - own.dli_fname) : 0;
+    const int written = snprintf(path, sizeof path, "%.*s/libstallwatch-agent.so", length, own.dli_fname);
+    if (length == 0 || written >= (int)sizeof path) return false;
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        if (environment.settings.logs) dprintf(STDERR_FILENO, "stallwatch: not watched: %s\n", dlerror());
+        return false;
+    }
+    const stall_preload_start start = (stall_preload_start)dlsym(library, "stallwatch_preload_start");
+    return start && start(STALL_PRELOAD_INTERFACE, &environment.settings, &agent);
+}
+
+// On a thread of its own: the one that waits may have a small stack, and does not wait for this.
+static void *start_agent(void *nothing) {
+    (void)nothing;
+    prctl(PR_SET_NAME, "stall-start", 0, 0, 0);
+    const bool is_running = has_agent ? agent.restart() : load_agent();
+    has_agent = has_agent || is_running;
+    set_state(is_running ? RUNNING : OFF);
+    return NULL;
+}
+
+static bool start_thread(void) {
+    enum { STACK_BYTES = 1 << 20 };
+    pthread_t thread;
+    pthread_attr_t attributes;
+    sigset_t all, before;
+    // The thread must not run the program's signal handlers.
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_attr_init(&attributes);
+    if (error == 0) {
+        pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+        // The program's thread-local variables may not fit.
+        if (pthread_attr_setstacksize(&attributes, STACK_BYTES) != 0
+            || pthread_create(&thread, &attributes, start_agent, NULL) != 0) {
+            error = pthread_create(&thread, NULL, start_agent, NULL);
+            if (error == 0) pthread_detach(thread);
+        }
+        pthread_attr_destroy(&attributes);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error == 0;
+}
+
+// A filter of system calls that the program has installed since its start may end it for one of the agent's.
+static bool has_new_filter(void) { return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != filter_mode; }
+
+void preload_start_agent(void) {
+    const int saved = errno;
+    uint32_t expected = READY_TO_LOAD;
+    // In a child of vfork, which shares this memory, nothing is started.
+    if (__atomic_load_n(&state, __ATOMIC_RELAXED) == READY_TO_LOAD && getpid() == process
+        && __atomic_compare_exchange_n(&state, &expected, LOADING, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)
+        && (has_new_filter() || !start_thread())) set_state(OFF);
+    errno = saved;
+}
+
+// MARK: The process
+
+// The child of a process whose loader is at work could load nothing, whatever it needs.
+static void before_fork(void) { preload_wait_for_agent(LONGEST_WAIT_NS); }
+
+static void in_child(void) {
+    preload_forget_threads();
+    process = getpid();
+    if (__atomic_load_n(&state, __ATOMIC_RELAXED) == OFF) return;
+    __atomic_store_n(&state, environment.follows_children ? READY_TO_LOAD : OFF, __ATOMIC_RELEASE);
+}
+
+// Nothing of the agent is being set up while the program's destructors run.
+static void at_exit(void) { preload_wait_for_agent(LONGEST_WAIT_NS); }
+
+// Programs that are linked with libseccomp confine themselves, usually before they wait for anything.
+static bool needs_filter_library(void) {
+    const struct link_map *program = _r_debug.r_map;
+    const ElfW(Dyn) *entry = program ? program->l_ld : NULL;
+    const char *strings = NULL;
+    for (const ElfW(Dyn) *i = entry; i && i->d_tag != DT_NULL; i++) {
+        // The loader may have added the load address to it.
+        if (i->d_tag != DT_STRTAB) continue;
+        strings = (const char *)(i->d_un.d_ptr < program->l_addr ? program->l_addr + i->d_un.d_ptr : i->d_un.d_ptr);
+    }
+    for (const ElfW(Dyn) *i = entry; strings && i->d_tag != DT_NULL; i++) {
+        if (i->d_tag == DT_NEEDED && strncmp(strings + i->d_un.d_val, "libseccomp.so", 13) == 0) return true;
+    }
+    return false;
+}
+
+__attribute__((constructor)) static void begin(void) {
+    const int saved = errno;
+    environment = preload_read_environment();
+    if (environment.is_wanted && !needs_filter_library() && pthread_atfork(before_fork, NULL, in_child) == 0) {
+        process = getpid();
+        filter_mode = prctl(PR_GET_SECCOMP, 0, 0, 0, 0);
+        atexit(at_exit);
+        __atomic_store_n(&state, READY_TO_LOAD, __ATOMIC_RELEASE);
+    }
+    errno = saved;
+}

@@ -1,0 +1,121 @@
+#define _GNU_SOURCE
+#include "preload_environment.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+static const char library[] = "libstallwatch-preload.so";
+
+static const char *value_of(const char *name) {
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
+static bool is_set(const char *name) {
+    const char *value = value_of(name);
+    return value && strcmp(value, "0") != 0;
+}
+
+static const char *copy_of(const char *name) {
+    const char *value = value_of(name);
+    return value ? strdup(value) : NULL;
+}
+
+static const char *file_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static bool is_library(const char *path, size_t length) {
+    const char *slash = memrchr(path, '/', length), *name = slash ? slash + 1 : path;
+    const size_t rest = length - (size_t)(name - path);
+    return rest == strlen(library) && memcmp(name, library, rest) == 0;
+}
+
+// LD_PRELOAD without this object; the others stay, in their order. The linker accepts spaces and colons between them.
+static void leave_preload(void) {
+    const char *all = getenv("LD_PRELOAD");
+    if (!all) return;
+    char *rest = malloc(strlen(all) + 1), *end = rest;
+    if (!rest) return;
+    while (*all) {
+        const char *entry = all;
+        const size_t length = strcspn(entry, " :");
+        all += length + (entry[length] != 0);
+        if (length == 0 || is_library(entry, length)) continue;
+        if (end > rest) *end++ = ':';
+        end = mempcpy(end, entry, length);
+    }
+    *end = 0;
+    if (end == rest) unsetenv("LD_PRELOAD"); else setenv("LD_PRELOAD", rest, 1);
+    free(rest);
+}
+
+// STALLWATCH_RUN lists the variables that `stallctl run` added; those of the user's own stay.
+static void remove_variables(void) {
+    char *list = (char *)copy_of("STALLWATCH_RUN"), *rest = list;
+    for (char *name; list && (name = strsep(&rest, " "));) {
+        if (strncmp(name, "STALLWATCH_", 11) == 0) unsetenv(name);
+    }
+    free(list);
+    unsetenv("STALLWATCH_RUN");
+    leave_preload();
+}
+
+// `env` in the first line of a script, nice, nohup: they only execute the program that is meant, in the same process.
+static bool passes_on(void) {
+    const char *count = value_of("STALLWATCH_RUN_EXECS");
+    if (!count) return false;
+    const int left = atoi(count);
+    if (left <= 0) return false;
+    char text[16];
+    snprintf(text, sizeof text, "%d", left - 1);
+    setenv("STALLWATCH_RUN_EXECS", text, 1);
+    return true;
+}
+
+static const char *program_name(void) {
+    const char *path = (const char *)getauxval(AT_EXECFN);
+    const bool is_number = !path || strncmp(path, "/dev/fd/", 8) == 0 || strncmp(path, "/proc/", 6) == 0;
+    const char *name = is_number ? program_invocation_short_name : file_name(path);
+    return name && *name ? name : "program";
+}
+
+// The agent may start after the program has changed its directory.
+static const char *store_path(void) {
+    const char *path = value_of("STALLWATCH_STORE"), *state = value_of("STATE_DIRECTORY");
+    char *joined = NULL;
+    if (path && *path == '/') return strdup(path);
+    if (!path && state && *state == '/') {
+        return asprintf(&joined, "%.*s/stalls.sqlite", (int)strcspn(state, ":"), state) < 0 ? NULL : joined;
+    }
+    char *here = getcwd(NULL, 0);
+    if (!here) return NULL;
+    if (asprintf(&joined, "%s/%s", here, path ? path : "stalls.sqlite") < 0) joined = NULL;
+    free(here);
+    return joined;
+}
+
+preload_environment preload_read_environment(void) {
+    preload_environment read = {.follows_children = is_set("STALLWATCH_FOLLOW_CHILDREN")};
+    if (passes_on()) return read;
+    const char *app = copy_of("STALLWATCH_APP"), *threshold = value_of("STALLWATCH_THRESHOLD_MS"),
+               *threads = value_of("STALLWATCH_THREADS");
+    const long milliseconds = threshold ? strtol(threshold, NULL, 10) : 0;
+    read.settings = (stall_preload_settings){
+        .app = app ? app : program_name(),
+        .version = copy_of("STALLWATCH_APP_VERSION"),
+        .store = store_path(),
+        .settings = copy_of("STALLWATCH_SETTINGS"),
+        .threshold_ms = milliseconds >= 20 && milliseconds <= 86400000 ? (uint32_t)milliseconds : 0,
+        .records_all_threads = threads && strcmp(threads, "all") == 0,
+        .logs = is_set("STALLWATCH_LOG"),
+    };
+    read.is_wanted = read.settings.store && !is_set("STALLWATCH_DISABLED");
+    if (!read.follows_children) remove_variables();
+    return read;
+}
