@@ -18,6 +18,7 @@ struct Stallctl: ParsableCommand {
               stallctl show 0193c1e2f0aa                  show one report in full
               stallctl report -o stalls.html              write one HTML page
               stallctl ingest --store all.sqlite stores/  import many stores
+              stallctl run -- python3 app.py              watch an unmodified program
               stallctl --version                          print the version (or -V)
 
             The store is --store, else $STALLCTL_STORE, else that of the settings file,
@@ -33,13 +34,14 @@ struct Stallctl: ParsableCommand {
         subcommands: [
             Top.self, List.self, Show.self, Tree.self, Diff.self, Trend.self, Why.self,
             Regroup.self, Merge.self, Export.self, Report.self, IngestCommand.self, Check.self,
-            Prune.self, Push.self,
+            Prune.self, Push.self, Run.self,
             Symbolicate.self, Migrate.self,
             Status.self,
             Completions.self,
         ])
 
     static func main() {
+        InheritedProcess.record()
         keepStandardDescriptors()
         // Writing to a closed pipe then fails with EPIPE, which ends the program quietly.
         signal(SIGPIPE, SIG_IGN)

@@ -90,7 +90,7 @@ private func readState(_ text: String) throws -> StallState {
     return state
 }
 
-private func readDuration(_ text: String) throws -> Duration {
+func readDuration(_ text: String) throws -> Duration {
     let units = ["ms": 0.001, "s": 1, "m": 60, "h": 3600]
     guard let match = text.wholeMatch(of: /(\d{1,6}(?:\.\d{1,6})?) ?(ms|s|m|h)/.ignoresCase()),
         let number = Double(match.1), let unit = units[match.2.lowercased()]

@@ -1,0 +1,37 @@
+// The object that `run` loads into programs.
+
+internal import Foundation
+internal import Glibc
+
+enum PreloadLibrary {
+    static let name = "libstallwatch-preload.so"
+
+    /// The first of: beside stallctl, as in a checkout; `../lib/stallwatch`, as it is installed.
+    static func find() throws -> String {
+        let executable =
+            try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+        let folder = String(executable[..<(executable.lastIndex(of: "/") ?? executable.endIndex)])
+        return try choose(
+            from: [folder, folder + "/../lib/stallwatch"], isReadable: { access($0, R_OK) == 0 })
+    }
+
+    static func choose(from folders: [String], isReadable: (String) -> Bool) throws -> String {
+        let paths = folders.map { $0 + "/" + name }
+        guard let path = paths.first(where: isReadable) else {
+            throw RunProblem(
+                "not watched: \(name) is neither beside stallctl nor in ../lib/stallwatch; in a checkout, 'make preload' builds it"
+            )
+        }
+        let real = realpath(path, nil).map { pointer in
+            defer { free(pointer) }
+            return String(cString: pointer)
+        }
+        let absolute = real ?? path
+        // The dynamic linker takes both for separators.
+        guard !absolute.contains(where: { $0 == " " || $0 == ":" }) else {
+            throw RunProblem(
+                "not watched: the path of \(name) contains a space or a colon: \(absolute)")
+        }
+        return absolute
+    }
+}

@@ -1,0 +1,222 @@
+// A program that knows nothing of stallwatch, for `stallctl run`: loops SCENARIO. Planned stalls take 500 ms, rests too.
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum { REST_MS = 500, SHORT_MS = 60 };
+
+__attribute__((noinline)) static void planned_stall(void) { usleep(REST_MS * 1000); }
+
+static int make_set(void) {
+    const int set = epoll_create1(EPOLL_CLOEXEC), event = eventfd(0, EFD_CLOEXEC);
+    epoll_ctl(set, EPOLL_CTL_ADD, event, &(struct epoll_event){.events = EPOLLIN});
+    return set;
+}
+
+static void wait_for(int set, int milliseconds) {
+    struct epoll_event event;
+    epoll_wait(set, &event, 1, milliseconds);
+}
+
+static void wait_several(const int *files, int milliseconds) {
+    struct pollfd polled[2] = {{files[0], POLLIN, 0}, {files[1], POLLIN, 0}};
+    poll(polled, 2, milliseconds);
+}
+
+static void wait_one(int file, int milliseconds) {
+    struct pollfd polled = {file, POLLIN, 0};
+    poll(&polled, 1, milliseconds);
+}
+
+static void serve_after(int waits, void (*callout)(void)) {
+    const int set = make_set();
+    for (int i = 0; i < waits; i++) wait_for(set, SHORT_MS);
+    callout();
+    for (int i = 0; i < 2; i++) wait_for(set, REST_MS / 2);
+}
+
+static void serve(void (*callout)(void)) { serve_after(5, callout); }
+
+static void *serve_on_thread(void *nothing) {
+    pthread_setname_np(pthread_self(), "server");
+    // The agent is loaded meanwhile.
+    serve_after(25, planned_stall);
+    return nothing;
+}
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static int shared_set;
+
+// A worker takes its turn at the set, and rests elsewhere meanwhile.
+static void *work_in_pool(void *nothing) {
+    for (int i = 0; i < 8; i++) {
+        pthread_mutex_lock(&mutex);
+        wait_for(shared_set, SHORT_MS * 2);
+        pthread_mutex_unlock(&mutex);
+    }
+    return nothing;
+}
+
+// A client that waits for answers of one connection, and then for its next request.
+static void *fetch(void *nothing) {
+    int pair[2];
+    socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
+    for (int i = 0; i < 5; i++) wait_one(pair[0], 20);
+    usleep(REST_MS * 1000);
+    for (int i = 0; i < 5; i++) wait_one(pair[0], 20);
+    usleep(REST_MS * 1000);
+    return nothing;
+}
+
+static void request(void) {
+    int pair[2];
+    socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
+    wait_one(pair[0], REST_MS);
+}
+
+static void run_threads(int count, void *(*body)(void *)) {
+    pthread_t threads[4];
+    for (int i = 0; i < count; i++) pthread_create(&threads[i], NULL, body, NULL);
+    for (int i = 0; i < count; i++) pthread_join(threads[i], NULL);
+}
+
+static void handle(int number) {
+    (void)number;
+    wait_one(-1, 1);
+}
+
+int main(int count, char **words) {
+    const char *scenario = count > 1 ? words[1] : "";
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    if (strcmp(scenario, "epoll") == 0) serve(planned_stall);
+    if (strcmp(scenario, "first") == 0) {
+        // A loop whose first wait returns at once.
+        const int set = make_set();
+        wait_for(set, 0);
+        planned_stall();
+        wait_for(set, REST_MS);
+    }
+    if (strcmp(scenario, "poll") == 0 || strcmp(scenario, "select") == 0) {
+        const int files[] = {eventfd(0, 0), eventfd(0, 0)};
+        for (int i = 0; i < 6; i++) {
+            if (*scenario == 'p') wait_several(files, SHORT_MS);
+            if (*scenario == 's') {
+                fd_set set;
+                FD_ZERO(&set);
+                FD_SET(files[0], &set);
+                FD_SET(files[1], &set);
+                select(files[1] + 1, &set, NULL, NULL, &(struct timeval){0, SHORT_MS * 1000});
+            }
+            if (i == 4) planned_stall();
+        }
+    }
+    if (strcmp(scenario, "request") == 0) serve(request);
+    if (strcmp(scenario, "thread") == 0) run_threads(1, serve_on_thread);
+    // No stalls from here on.
+    if (strcmp(scenario, "idle") == 0) {
+        const int set = make_set();
+        for (int i = 0; i < 3; i++) wait_for(set, REST_MS);
+    }
+    if (strcmp(scenario, "bootstrap") == 0) {
+        // Waits of other kinds come first; what was waited for stays open.
+        const int files[] = {eventfd(0, 0), eventfd(0, 0)};
+        int pair[2];
+        socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
+        for (int i = 0; i < 5; i++) wait_one(pair[0], 20);
+        for (int i = 0; i < 5; i++) wait_several(files, 20);
+        const int set = make_set();
+        for (int i = 0; i < 3; i++) wait_for(set, REST_MS);
+    }
+    if (strcmp(scenario, "sleeps") == 0) {
+        for (int i = 0; i < 3; i++) {
+            poll(NULL, 0, SHORT_MS);
+            select(0, NULL, NULL, NULL, &(struct timeval){0, SHORT_MS * 1000});
+            usleep(REST_MS * 1000);
+        }
+    }
+    if (strcmp(scenario, "pool") == 0) {
+        shared_set = make_set();
+        run_threads(4, work_in_pool);
+    }
+    if (strcmp(scenario, "client") == 0) run_threads(2, fetch);
+    if (strcmp(scenario, "left") == 0) {
+        const int set = make_set();
+        for (int i = 0; i < 5; i++) wait_for(set, SHORT_MS);
+        close(set);
+        usleep(REST_MS * 2000);
+    }
+    if (strcmp(scenario, "handler") == 0) {
+        const int set = make_set();
+        signal(SIGALRM, handle);
+        alarm(1);
+        for (int i = 0; i < 4; i++) wait_for(set, REST_MS);
+    }
+    if (strcmp(scenario, "wrong") == 0) {
+        // Arguments that are none: libc's answers.
+        printf("%d ", poll((struct pollfd *)-1, 1, 10));
+        printf("%d ", poll((struct pollfd *)8, 1, 10));
+        printf("%d ", epoll_wait(-1, NULL, 1, 10));
+        printf("%d\n", select(-1, NULL, NULL, NULL, &(struct timeval){0, 1000}));
+    }
+    if (strcmp(scenario, "child") == 0) {
+        // Before the first wait, as a daemon does; after it, as a worker's parent does.
+        for (int i = 0; i < 2; i++) {
+            const pid_t child = fork();
+            if (child == 0) {
+                serve(planned_stall);
+                exit(0);
+            }
+            int status = 0;
+            waitpid(child, &status, 0);
+            printf("child %d\n", status);
+            const int set = make_set();
+            for (int k = 0; k < 4; k++) wait_for(set, SHORT_MS);
+            close(set);
+        }
+    }
+    if (strcmp(scenario, "executed") == 0) {
+        char command[4200];
+        snprintf(command, sizeof command, "exec '%s' epoll", words[0]);
+        const int status = system(command);
+        printf("status %d\n", status);
+    }
+    if (strcmp(scenario, "closed") == 0) {
+        close_range(3, ~0U, 0);
+        serve(planned_stall);
+    }
+    if (strcmp(scenario, "moved") == 0) {
+        if (chdir("/") != 0) return 1;
+        serve(planned_stall);
+    }
+    if (strcmp(scenario, "environment") == 0) {
+        for (char **word = environ; *word; word++) puts(*word);
+    }
+    if (strcmp(scenario, "title") == 0) {
+        // As nginx does: the arguments and the environment are one block.
+        char *end = words[count - 1] + strlen(words[count - 1]) + 1;
+        int found = 0;
+        for (char **word = environ; *word && *word == end; word++, found++) end = *word + strlen(*word) + 1;
+        int all = 0;
+        for (char **word = environ; *word; word++) all++;
+        printf("%d of %d\n", found, all);
+    }
+    if (strcmp(scenario, "signalled") == 0) {
+        signal(SIGTERM, SIG_DFL);
+        puts("ready");
+        pause();
+    }
+    return scenario[0] ? 0 : 3;
+}
