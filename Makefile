@@ -6,7 +6,7 @@ comma := ,
 ALONE = CrashTests|CauseTruthTests|DemoTests|AgentProcessTests|EndingTests|StallTruthTests|TaskTruthTests|WatchTargetTests|WatchedWaitsTests|RefusedCaptureTests|RunCommandTests|SiteTruthTests|HostSafetyTests|HostileTests|TotalsTruthTests|FleetTruthTests|MutantTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all help setup build collector fleet-demo bench-fleet truth-fleet truth-clickhouse truth-clickhouse-reach truth-clickhouse-mutated truth-clickhouse-newer truth-clickhouse-install bench-clickhouse demo test conformance mutants truth host-safety host-safety-sanitizers system-calls truth-stacks truth-stalls truth-tasks truth-grouping truth-cause truth-sites truth-totals truth-diff truth-pictures truth-nio preload stress-stacks check-arm64 bench bench-peers bench-timers faults hostile fuzz c-example outside-app host-cost freeze bench-targets man walkthrough gates package install deb dist truth-install docs truth-client format lint clean
+.PHONY: all help setup build collector fleet-demo bench-fleet truth-fleet truth-clickhouse truth-clickhouse-reach truth-clickhouse-mutated truth-clickhouse-newer truth-clickhouse-install bench-clickhouse demo test conformance mutants truth host-safety host-safety-sanitizers system-calls truth-stacks truth-stalls truth-tasks truth-grouping truth-cause truth-sites truth-totals truth-diff truth-pictures truth-nio truth-programs same-programs preload stress-stacks check-arm64 bench bench-peers bench-timers faults hostile fuzz c-example outside-app host-cost freeze bench-targets man walkthrough gates package install deb dist truth-install docs truth-client format lint clean
 
 all: build
 
@@ -114,6 +114,15 @@ preload: setup
 	$(SWIFT) build -c release --product stallctl
 	$(SWIFT) build -c release --target StallPreload
 	@scripts/build-preload "$$($(SWIFT) build -c release --show-bin-path)"
+
+# Unmodified programs below `stallctl run`, with PLANTS (50) planted stalls each, in ten minutes. SABOTAGE=1 must show missed.
+# scripts/setup-truth installs the programs.
+truth-programs: preload
+	@scripts/truth-programs
+
+# Programs that fork, close, confine and kill themselves, with and without the preloaded object: nothing may differ.
+same-programs: preload
+	@scripts/same-programs
 
 # Which system calls the agent makes by phase, as strace sees them, against the table in docs/in-your-process.md; and the agent
 # under a filter that kills at any other. SABOTAGE=1 takes one that it needs from the filter, and it must fail. strace is
