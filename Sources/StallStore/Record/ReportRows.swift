@@ -1,6 +1,6 @@
 // Writes one report. The agent and ingest both write through this.
 
-package import StallModel
+internal import StallModel
 
 /// Adds reports and brings them up to date. Works within the transaction of its caller.
 package struct ReportRows {

@@ -13,12 +13,13 @@ import Testing
                 _ = stall_task_note_set($0.baseAddress, UInt32($0.count), &before)
             }
         }
-        return String(cString: before)
+        return before.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
     }
 
     func note(of task: UInt64) -> String? {
         var text = [CChar](repeating: 0, count: 64)
-        return stall_task_note_read(task, &text) ? String(cString: text) : nil
+        guard stall_task_note_read(task, &text) else { return nil }
+        return text.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
     }
 
     @Test func `notes nest, and the last one leaves nothing behind`() async {

@@ -1,6 +1,7 @@
 import StallAnalysis
 import StallFormats
 import StallModel
+import StallQuery
 import TestSupport
 import Testing
 
