@@ -180,6 +180,23 @@ if isShort {
     }
 }
 
+// Bursts, few of them on the side that was watched for a shorter time, with hosts that are on both sides.
+for design in [
+    Design(first: 10, second: 10, isShared: true, hours: (100, 400)),
+    Design(first: 10, second: 10, isShared: true, hours: (400, 100)),
+    Design(first: 12, second: 12, areRuns: true, hours: (100, 400)),
+] where !isShort {
+    for limit in [1.5, 4] {
+        for stalls in [15.0, 100] {
+            cases.append(
+                Case(
+                    design: design, lengths: .logNormal1, stalls: stalls, isBursty: true,
+                    groups: 10,
+                    limit: limit))
+        }
+    }
+}
+
 func percent(_ share: Double) -> String { String(format: "%.1f", 100 * share) }
 func share(_ flags: [Bool]) -> Double {
     flags.isEmpty ? 1 : Double(flags.count(where: { $0 })) / Double(flags.count)

@@ -45,14 +45,6 @@ enum BinomialBound {
         return beta(hits, trials - hits + 1, upTo: chance)
     }
 
-    /// The odds at which `hits` or more of `trials` have the probability `tail`: Clopper and Pearson's bound.
-    static func lowestOdds(_ hits: Double, of trials: Double, tail: Double) -> Double {
-        guard hits > 1e-9 else { return 0 }
-        return bisect { odds in
-            probability(of: hits, orMoreOf: trials, chance: odds / (1 + odds)) < tail
-        }
-    }
-
     /// The largest value, from 1e-9 to 1e9, for which a condition that turns from true to false is true.
     static func bisect(_ holds: (Double) -> Bool) -> Double {
         var (low, high) = (-20.8, 20.8)

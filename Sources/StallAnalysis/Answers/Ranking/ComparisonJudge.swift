@@ -26,9 +26,11 @@ struct ComparisonJudge {
         var first, second: StallTotals
         /// The second side's share of the time lost.
         var share: Double
-        /// How many independent stalls of equal length would vary as much from unit to unit; of a group of one side, at most
-        /// the number of units of equal time.
+        /// How many stalls of equal length would vary as much if all are independent; of a group of one side, at most the
+        /// number of units of equal time.
         var count: Double
+        /// Of a group of both sides.
+        var scatter: HostScatter?
         /// Of a group of one side.
         var bound: NewGroupBound?
     }
@@ -36,6 +38,8 @@ struct ComparisonJudge {
     /// Lost time by unit, of one group.
     fileprivate struct Sums {
         var lost: [Duration]
+        /// The squares of the lengths of stalls, in seconds.
+        var squares: [Double]
         var first = StallTotals()
         var second = StallTotals()
     }
@@ -59,7 +63,9 @@ struct ComparisonJudge {
         odds: Double, leftOut: String = "not among the \(groupLimit) groups that lost most"
     ) {
         (self.placements, self.odds, self.leftOut) = (placements, odds, leftOut)
-        let none = Sums(lost: Array(repeating: .zero, count: placements.units.count))
+        let none = Sums(
+            lost: Array(repeating: .zero, count: placements.units.count),
+            squares: Array(repeating: 0, count: placements.units.count))
         let means = Self.meanWatched(placements)
         func perHour(_ sums: Sums) -> [Double] {
             zip(sums.lost, placements.units).map { lost, unit in
@@ -79,12 +85,16 @@ struct ComparisonJudge {
                     else { continue }
                     // Whole numbers, so that the order of the runs does not matter.
                     sums.lost[unit] += stalls.total
+                    sums.squares[unit] += stalls.squares
                     if isSecond { sums.second.add(stalls) } else { sums.first.add(stalls) }
                 }
             }
             total.first.add(sums.first)
             total.second.add(sums.second)
-            for unit in sums.lost.indices { total.lost[unit] += sums.lost[unit] }
+            for unit in sums.lost.indices {
+                total.lost[unit] += sums.lost[unit]
+                total.squares[unit] += sums.squares[unit]
+            }
             if number < groups.count { known.append((number, sums)) }
         }
         if known.count > Self.groupLimit {
@@ -227,27 +237,33 @@ struct ComparisonJudge {
     /// ones the placements show too much.
     private func isLuck(_ group: Judged, ratio: Double, isMore: Bool) -> Bool {
         guard !placements.isEven || (isMore ? ratio > 1 : ratio < 1) else { return false }
-        let chance = ratio * odds / (1 + ratio * odds)
-        let probability =
-            isMore
-            ? BinomialBound.probability(
-                of: group.share * group.count, orMoreOf: group.count, chance: chance)
-            : BinomialBound.probability(
-                of: (1 - group.share) * group.count, orMoreOf: group.count, chance: 1 - chance)
+        let probability = group.probability(ofMore: isMore, chance: chance(ratio))
         guard probability * Double(family.count) > Self.tail else { return false }
         guard let bound = group.bound else { return true }
         return bound.probability(ratio: isMore ? ratio : 1 / ratio) * Double(family.count)
             > Self.tail
     }
 
+    /// The chance that a stall is on the second side.
+    private func chance(_ ratio: Double) -> Double {
+        min(max(ratio * odds / (1 + ratio * odds), 1e-12), 1 - 1e-12)
+    }
+
     private func interval(_ group: Judged) -> (low: Double, high: Double) {
         guard group.first.count > 0 || group.second.count > 0 else { return (0, .infinity) }
         var (low, high) = group.placed.interval(tail: Self.tail)
         // As `isLuck`: a difference that only the placements exclude is not excluded.
-        let (count, share) = (group.count, group.share)
-        var least = BinomialBound.lowestOdds(share * count, of: count, tail: Self.tail) / odds
+        var least =
+            group.share > 0
+            ? BinomialBound.bisect {
+                group.probability(ofMore: true, chance: chance($0)) < Self.tail
+            } : 0
         var most =
-            1 / BinomialBound.lowestOdds((1 - share) * count, of: count, tail: Self.tail) / odds
+            group.share < 1
+            ? 1
+                / BinomialBound.bisect {
+                    group.probability(ofMore: false, chance: chance(1 / $0)) < Self.tail
+                } : .infinity
         if group.first.count == 0 {
             least = max(least, group.bound?.lowestRatio(tail: Self.tail) ?? 0)
         } else if group.second.count == 0 {
@@ -282,14 +298,28 @@ extension ComparisonJudge.Judged {
             count = min(count, unitSquares > 0 ? sum * sum / unitSquares : 0)
             bound = NewGroupBound(seconds, placements, isSecond: first.count == 0)
         } else {
-            let independent = (
-                first: first.squares / (watched.first * watched.first),
-                second: second.squares / (watched.second * watched.second)
-            )
-            count /= max(1, placements.dispersion(of: seconds, independent: independent))
+            scatter = HostScatter(
+                of: seconds,
+                squares: zip(sums.squares, placements.units).map { squares, unit in
+                    let hours = unit.isSecond ? watched.second : watched.first
+                    return squares / (hours * hours)
+                }, placements)
+        }
+    }
+
+    /// The probability of a share as high as this group's on the second side, or as low, if each independent stall is on
+    /// it with a chance.
+    fileprivate func probability(ofMore isMore: Bool, chance: Double) -> Double {
+        var count = count
+        if let scatter {
+            count /= scatter.dispersion(((1 - share) / (1 - chance), share / chance))
         }
         // Squares are added up in the order in which stalls are stored: no answer may depend on their last digits.
         count = (count * 1e6).rounded() / 1e6
+        return isMore
+            ? BinomialBound.probability(of: share * count, orMoreOf: count, chance: chance)
+            : BinomialBound.probability(
+                of: (1 - share) * count, orMoreOf: count, chance: 1 - chance)
     }
 }
 

@@ -261,40 +261,6 @@ struct UnitPlacements {
         return placements >= log(Self.leastPlacements) && first >= 3 && second >= 3
     }
 
-    /// How many times as much a group's time varies from unit to unit as that of independent stalls: they come in bursts,
-    /// and one host has more than another. Hosts that are on both sides are compared with themselves.
-    ///
-    /// - Parameters:
-    ///   - seconds: By unit, divided by the mean watched time of its side's units.
-    ///   - independent: The variance of the sum of each side, in the same unit, if stalls were independent.
-    func dispersion(
-        of seconds: [Double], independent: (first: Double, second: Double)
-    ) -> Double {
-        var rates = (first: 0.0, second: 0.0)
-        for (time, unit) in zip(seconds, units) {
-            if unit.isSecond { rates.second += time } else { rates.first += time }
-        }
-        let counts = counts
-        rates = (rates.first / Double(counts.first), rates.second / Double(counts.second))
-        guard rates.first > 0, rates.second > 0 else { return 1 }
-        let residuals = zip(seconds, units).map { time, unit in
-            time / (unit.isSecond ? rates.second : rates.first) - unit.exposure
-        }
-        var squares = 0.0
-        for members in strata where members.count > 1 {
-            let count = Double(members.count)
-            let mean = members.reduce(0) { $0 + residuals[$1] } / count
-            let sum = members.reduce(0) { sum, unit in
-                sum + (residuals[unit] - mean) * (residuals[unit] - mean)
-            }
-            squares += sum * count / (count - 1)
-        }
-        let expected =
-            independent.first / (rates.first * rates.first)
-            + independent.second / (rates.second * rates.second)
-        return expected > 0 ? squares / expected : 1
-    }
-
     private func areEven(_ means: [Double]) -> Bool {
         guard means[0] > 0, means[1] > 0, max(means[0], means[1]) < 1.5 * min(means[0], means[1])
         else { return false }
