@@ -63,6 +63,7 @@ static void remove_variables(void) {
     }
     free(list);
     unsetenv("STALLWATCH_RUN");
+    unsetenv("STALLWATCH_RUN_PID");
     leave_preload();
 }
 
@@ -76,6 +77,31 @@ static bool passes_on(void) {
     snprintf(text, sizeof text, "%d", left - 1);
     setenv("STALLWATCH_RUN_EXECS", text, 1);
     return true;
+}
+
+static bool is_shell(void) {
+    static const char *const names[] = {"sh", "bash", "dash", "zsh", "ksh", "ksh93", "mksh", "ash", "busybox", "fish"};
+    char path[4096];
+    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (length <= 0) return false;
+    path[length] = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(file_name(path), names[i]) == 0) return true;
+    }
+    return false;
+}
+
+// A shell may execute the program that is meant in its own process: version managers start python3 or node so. What it starts in
+// processes of their own is not meant. STALLWATCH_RUN_PID is the shell's.
+typedef enum { IS_PROGRAM, IS_SHELL, IS_CHILD_OF_SHELL } place_in_run;
+
+static place_in_run find_place(void) {
+    const char *shell = value_of("STALLWATCH_RUN_PID");
+    if (shell && atol(shell) != getpid()) return IS_CHILD_OF_SHELL;
+    if (!is_shell()) return IS_PROGRAM;
+    char text[16];
+    snprintf(text, sizeof text, "%d", getpid());
+    return setenv("STALLWATCH_RUN_PID", text, 1) == 0 ? IS_SHELL : IS_PROGRAM;
 }
 
 static const char *program_name(void) {
@@ -103,6 +129,9 @@ static const char *store_path(void) {
 preload_environment preload_read_environment(void) {
     preload_environment read = {.follows_children = is_set("STALLWATCH_FOLLOW_CHILDREN")};
     if (passes_on()) return read;
+    const place_in_run place = read.follows_children ? IS_PROGRAM : find_place();
+    if (place == IS_CHILD_OF_SHELL) remove_variables();
+    if (place != IS_PROGRAM) return read;
     const char *app = copy_of("STALLWATCH_APP"), *threshold = value_of("STALLWATCH_THRESHOLD_MS"),
                *threads = value_of("STALLWATCH_THREADS");
     const long milliseconds = threshold ? strtol(threshold, NULL, 10) : 0;

@@ -132,8 +132,10 @@ struct Run: ParsableCommand {
         if threads == .all { environment.set("STALLWATCH_THREADS", "all") }
         if followChildren {
             environment.set("STALLWATCH_FOLLOW_CHILDREN", "1")
-        } else if subject.launches > 0 {
-            environment.set("STALLWATCH_RUN_EXECS", "\(subject.launches)")
+        } else if subject.launches > 0 || subject.isShell {
+            if subject.launches > 0 {
+                environment.set("STALLWATCH_RUN_EXECS", "\(subject.launches)")
+            }
             if app == nil { environment.set("STALLWATCH_APP", program.name) }
         }
         environment.finish()
@@ -165,11 +167,20 @@ struct Run: ParsableCommand {
         end.endLikewise()
     }
 
+    /// Why there may be no reports, of a shell script.
+    private func hint(for program: ProgramFile) -> [String] {
+        guard !followChildren, program.examine().isShell else { return [] }
+        return [
+            "\(program.name) is a shell's: what it starts in processes of their own is watched with --follow-children."
+                .printable
+        ]
+    }
+
     private func ranking(
         since began: UnixTime, _ program: ProgramFile, _ environment: RunEnvironment
     ) throws -> [String] {
         let path = environment.storePath(option: store)
-        guard access(path, F_OK) == 0 else { return ["No stalls."] }
+        guard access(path, F_OK) == 0 else { return ["No stalls."] + hint(for: program) }
         var filter = ReportFilter()
         if !followChildren || app != nil { filter.apps = [app ?? program.name] }
         filter.since = began

@@ -90,6 +90,19 @@ struct ProgramFile {
         var obstacle: Obstacle?
         /// How many programs only execute the next one in the same process: `env` in a script's first line.
         var launches = 0
+        /// A shell is no program to watch; what it executes in its own process is.
+        var isShell = false
+    }
+
+    private static let shells: Set = [
+        "sh", "bash", "dash", "zsh", "ksh", "ksh93", "mksh", "ash", "busybox", "fish",
+    ]
+
+    private static func isShell(_ path: String) -> Bool {
+        guard let real = realpath(path, nil) else { return false }
+        defer { free(real) }
+        return shells.contains(
+            String(cString: real).split(separator: "/").last.map(String.init) ?? "")
     }
 
     /// Follows scripts to their interpreters.
@@ -102,7 +115,8 @@ struct ProgramFile {
             }
             switch head.kind {
             case .binary(let obstacle):
-                return Examination(obstacle: obstacle, launches: launches)
+                return Examination(
+                    obstacle: obstacle, launches: launches, isShell: Self.isShell(path))
             case .script(let interpreter, let argument):
                 path = interpreter
                 guard interpreter.hasSuffix("/env"), let argument,

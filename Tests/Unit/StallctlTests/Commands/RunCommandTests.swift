@@ -80,6 +80,22 @@ import Testing
         }
     }
 
+    /// Version managers have such scripts in place of programs.
+    @Test func `what a shell script executes in its own process is watched, its children are not`()
+        throws
+    {
+        let built = try Self.built.get()
+        let script = built.appending(path: "shim").path
+        try
+            "#!/bin/sh\n\(built.path)/loops poll\nexec /bin/sh -c 'exec \(built.path)/loops \"$0\"' \"$1\"\n"
+            .write(toFile: script, atomically: true, encoding: .utf8)
+        chmod(script, 0o755)
+        for (scenario, played) in try play(["epoll"], program: "shim") {
+            #expect(played.result.status == 0 && played.result.errors == "", "\(scenario)")
+            #expect(played.reports.map(\.run.app) == ["shim"])
+        }
+    }
+
     /// The loop waits for the agent for a quarter of a second at most, which a busy machine may exceed.
     @Test func `the work after a first wait that returns at once is watched`() throws {
         let found = try eventually { () -> Bool? in
