@@ -80,7 +80,7 @@ static bool passes_on(void) {
 }
 
 static bool is_shell(void) {
-    static const char *const names[] = {"sh", "bash", "dash", "zsh", "ksh", "ksh93", "mksh", "ash", "busybox", "fish"};
+    static const char *const names[] = {"sh", "bash", "dash", "zsh", "ksh", "ksh93", "mksh", "ash", "busybox", "fish", "env"};
     char path[4096];
     const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
     if (length <= 0) return false;
@@ -91,8 +91,8 @@ static bool is_shell(void) {
     return false;
 }
 
-// A shell may execute the program that is meant in its own process: version managers start python3 or node so. What it starts in
-// processes of their own is not meant. STALLWATCH_RUN_PID is the shell's.
+// A shell may execute the program that is meant in its own process, as version managers do for python3 or node, by scripts that
+// env starts. Its children are not meant. STALLWATCH_RUN_PID is the shell's.
 typedef enum { IS_PROGRAM, IS_SHELL, IS_CHILD_OF_SHELL } place_in_run;
 
 static place_in_run find_place(void) {

@@ -90,12 +90,12 @@ struct ProgramFile {
         var obstacle: Obstacle?
         /// How many programs only execute the next one in the same process: `env` in a script's first line.
         var launches = 0
-        /// A shell is no program to watch; what it executes in its own process is.
+        /// A shell, or env: the program to watch is the one that it executes in its own process.
         var isShell = false
     }
 
     private static let shells: Set = [
-        "sh", "bash", "dash", "zsh", "ksh", "ksh93", "mksh", "ash", "busybox", "fish",
+        "sh", "bash", "dash", "zsh", "ksh", "ksh93", "mksh", "ash", "busybox", "fish", "env",
     ]
 
     private static func isShell(_ path: String) -> Bool {

@@ -74,8 +74,8 @@ import Testing
         try withTemporaryDirectory { directory in
             let script = directory.appending(path: "script")
             for (text, expected) in [
-                ("#!/usr/bin/env sh\n", .init(obstacle: nil, launches: 1)),
-                ("#!/bin/sh\n", .init()), ("true\n", .init()),
+                ("#!/usr/bin/env sh\n", .init(obstacle: nil, launches: 1, isShell: true)),
+                ("#!/bin/sh\n", .init(isShell: true)), ("true\n", .init(isShell: true)),
                 ("#!\(script.path)\n", .init(obstacle: .isUnreadable)),
                 ("#!/nowhere\n", .init(obstacle: .isUnreadable)),
             ] as [(String, ProgramFile.Examination)] {

@@ -87,7 +87,7 @@ import Testing
         let built = try Self.built.get()
         let script = built.appending(path: "shim").path
         try
-            "#!/bin/sh\n\(built.path)/loops poll\nexec /bin/sh -c 'exec \(built.path)/loops \"$0\"' \"$1\"\n"
+            "#!/bin/sh\n\(built.path)/loops poll\nexec /usr/bin/env sh -c 'exec \(built.path)/loops \"$0\"' \"$1\"\n"
             .write(toFile: script, atomically: true, encoding: .utf8)
         chmod(script, 0o755)
         for (scenario, played) in try play(["epoll"], program: "shim") {
