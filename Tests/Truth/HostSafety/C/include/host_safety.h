@@ -181,7 +181,8 @@ bool host_spin_below_guard_page(uint64_t ns);
 
 /// A child whose reporter of a signal is installed before and after the agent's handler (`start`), so that each calls the
 /// other. Returns how often the reporter was called when the signal was sent, or came from a fault, and the child's status.
-int host_report_in_circle(int number, bool is_sent, void (*_Nonnull start)(void), int *_Nonnull status);
+/// A reporter that jumps leaves no frame of its own: its caller, as far as the stack shows, is the kernel.
+int host_report_in_circle(int number, bool is_sent, bool jumps, void (*_Nonnull start)(void), int *_Nonnull status);
 
 /// A fault, for `start`: passes each such signal on, even to the handler that it comes from.
 void host_chain_without_end(void);
