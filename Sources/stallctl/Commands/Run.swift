@@ -167,12 +167,11 @@ struct Run: ParsableCommand {
         end.endLikewise()
     }
 
-    /// Why there may be no reports, of a shell script.
+    /// Why a shell script may have no reports.
     private func hint(for program: ProgramFile) -> [String] {
         guard !followChildren, program.examine().isShell else { return [] }
         return [
-            "\(program.name) is a shell's: what it starts in processes of their own is watched with --follow-children."
-                .printable
+            "Processes that \(program.name) starts are watched with --follow-children.".printable
         ]
     }
 

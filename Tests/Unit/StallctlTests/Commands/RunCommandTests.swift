@@ -196,14 +196,18 @@ import Testing
     @Test func `the summary ranks this run's stalls`() throws {
         let program = try Self.built.get().path + "/loops"
         try withTemporaryDirectory { directory in
-            func run(_ options: [String]) throws -> ProgramResult {
+            func run(_ options: [String], _ command: [String]) throws -> ProgramResult {
                 try Oracle.run(
                     BuiltProgram.directory.appending(path: "stallctl").path,
-                    ["run"] + options + ["--", program, "epoll"], environment: Self.environment,
+                    ["run"] + options + ["--"] + command, environment: Self.environment,
                     directory: directory)
             }
-            _ = try run([])
-            let said = try run(["--summary"])
+            let shell = try run(["--summary"], ["sh", "-c", "/bin/true; /bin/true"])
+            #expect(
+                shell.errors
+                    == "No stalls.\nProcesses that sh starts are watched with --follow-children.\n")
+            _ = try run([], [program, "epoll"])
+            let said = try run(["--summary"], [program, "epoll"])
             #expect(said.errors.contains(": 1 stall in 1 group"), "\(said.errors)")
             #expect(said.errors.contains("planned_stall"))
         }
