@@ -4,11 +4,11 @@ internal import CMemoryFile
 internal import Glibc
 
 /// A file without a name, closed on exec.
-package final class MemoryFile {
-    package let descriptor: CInt
+final class MemoryFile {
+    let descriptor: CInt
 
     /// Nil where there is none to be had; `errno` says why.
-    package init?() {
+    init?() {
         descriptor = stall_memory_file()
         guard descriptor >= 0 else { return nil }
     }
@@ -29,7 +29,7 @@ package final class MemoryFile {
     }
 
     /// Its content, or the beginning of that.
-    package func bytes(limit: Int = .max) -> [UInt8] {
+    func bytes(limit: Int = .max) -> [UInt8] {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { return [] }
         var bytes = [UInt8](repeating: 0, count: min(limit, Int(status.st_size)))
