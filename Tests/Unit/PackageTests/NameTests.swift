@@ -23,7 +23,7 @@ import Testing
             }
         }
         #expect(places.count > 500)
-        // What stands for it where a trait is off.
+        // Its substitute where a trait is off.
         places["StallTracer"]?.remove("StallTracing/MissingTrait.swift")
         for (name, paths) in places where paths.count > 1 {
             Issue.record("\(name) is declared in \(paths.sorted())")

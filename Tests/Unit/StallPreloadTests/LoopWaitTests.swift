@@ -4,7 +4,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// Goal: of the waits of a thread that nobody has declared a loop, those of its loop are found, and no rest is taken for
+/// Goal: of the waits of a thread that was not declared a loop, those of its loop are found, and no rest is taken for
 /// work.
 /// Method: calls as the interposed functions note them, of real descriptors; nothing waits.
 @Suite struct LoopWaitTests {

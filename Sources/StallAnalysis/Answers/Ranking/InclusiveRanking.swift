@@ -278,7 +278,7 @@ struct InclusiveRanking {
     }
 }
 
-/// What is said of a function's stalls besides times. A fleet has many processes and few kinds.
+/// The facts of a function's stalls besides times. A fleet has many processes and few kinds.
 private struct StallKind: Hashable {
     var app, version, loop: String
     var cause: CauseClass?

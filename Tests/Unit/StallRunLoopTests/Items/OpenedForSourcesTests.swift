@@ -103,11 +103,11 @@ extension OpenedKind {
         return opened
     }
 
-    /// What is reported of the event that `act` makes, once the number has been the app's.
+    /// The reports of the event that `act` makes, once the number has been the app's.
     private var afterReuse: [String] {
         switch self {
         case .signal: ["\(SIGUSR1)"]
-        // What happened in between may have been missed.
+        // Events in between may have been missed.
         case .file: ["64 -", "1 one"]
         case .child: ["signalled(\(SIGKILL))"]
         case .port: ["failed(errno: \(EBADF))"]
