@@ -54,6 +54,9 @@ static const char shorten_reports[] = {
 static const char add_delayed_time[] = {
 #embed "../../migrations/0018_add_delayed_time.sql"
     , 0};
+static const char bound_watched_sums[] = {
+#embed "../../migrations/0019_bound_watched_sums.sql"
+    , 0};
 
 static const StallMigration migrations[] = {
     {"0001_create_reports", create_reports},
@@ -73,6 +76,7 @@ static const StallMigration migrations[] = {
     {"0016_add_partial_imports", add_partial_imports},
     {"0017_shorten_reports", shorten_reports},
     {"0018_add_delayed_time", add_delayed_time},
+    {"0019_bound_watched_sums", bound_watched_sums},
 };
 
 const int stall_migration_count = sizeof migrations / sizeof *migrations;

@@ -23,6 +23,33 @@ public struct BuildID: Hashable, Sendable, CustomStringConvertible {
         self.bytes = bytes
     }
 
+    /// Reads the note of the GNU linker among an image's notes; nil without one. Any bytes may be given.
+    ///
+    /// - Parameter alignment: Of the notes: 8, else 4 is taken.
+    ///
+    /// **Source:** elf(5), `Nhdr`.
+    package init?(inNotes notes: [UInt8], alignment: UInt64 = 4) {
+        func word(at offset: Int) -> Int {
+            notes[offset..<offset + 4].reversed().reduce(0) { $0 << 8 | Int($1) }
+        }
+        let mask = alignment == 8 ? 7 : 3
+        var at = 0
+        while at + 12 <= notes.count {
+            let (nameSize, size) = (word(at: at), word(at: at + 4))
+            let content = (at + 12 + nameSize + mask) & ~mask
+            guard content <= notes.count, size <= notes.count - content else { return nil }
+            if word(at: at + 8) == 3, nameSize == 4,
+                notes[at + 12..<at + 16].elementsEqual("GNU\0".utf8)
+            {
+                guard size > 0 else { return nil }
+                bytes = Array(notes[content..<content + size])
+                return
+            }
+            at = (content + size + mask) & ~mask
+        }
+        return nil
+    }
+
     public var description: String { bytes.hexadecimal }
 }
 

@@ -94,10 +94,8 @@ package protocol QueryableStore {
     /// The frames of stacks, innermost first; an unknown number is absent from the answer.
     func frames(ofStacks stacks: Set<Int64>) throws -> [Int64: [Frame]]
 
-    /// The reports that the filter selects, newest first, with samples and frames.
-    func reports(_ filter: ReportFilter, limit: Int?) throws -> [StallReport]
-
-    /// Passes the same reports to `body` one by one, each with its origin, and retains none of them.
+    /// Passes the reports that the filter selects to `body` one by one, with samples and frames, each with its origin,
+    /// and retains none of them.
     ///
     /// **Cost:** memory grows with the number of distinct locations on their stacks, not with the number of reports.
     func forEachReport(
@@ -126,9 +124,6 @@ package protocol QueryableStore {
 
     /// The reports of the only id with this hexadecimal prefix: several if sources differ about it.
     func reports(idPrefix: String) throws -> [StallReport]
-
-    /// The origins of the selected reports, by id.
-    func origins(_ filter: ReportFilter) throws -> [UniqueID: ReportOrigin]
 
     /// The images that a run's reports refer to, at their last load addresses.
     func images(ofRun run: UniqueID) throws -> [Image]

@@ -45,9 +45,7 @@ package struct ReportSummary: Hashable, Sendable {
     package var duration: Duration
     /// The part of the duration that was not the thread's own; zero where none is known.
     package var delayed = Duration.zero
-    package var state: StallState
-    /// The event that ended it; nil while it lasts, or if unknown.
-    package var ending: StallEnding?
+    package var outcome: StallOutcome
     package var verdict: StallVerdict
     /// Why it stalled, if the store knows.
     package var cause: CauseClass?
@@ -58,18 +56,19 @@ package struct ReportSummary: Hashable, Sendable {
 
     package init(
         id: UniqueID, run: Int, loop: String, start: UnixTime, duration: Duration,
-        state: StallState, ending: StallEnding? = nil,
-        verdict: StallVerdict, cause: CauseClass? = nil, stacks: [WeightedStack]
+        outcome: StallOutcome, verdict: StallVerdict, cause: CauseClass? = nil,
+        stacks: [WeightedStack]
     ) {
         self.id = id
         self.run = run
         self.loop = loop
         self.start = start
         self.duration = duration
-        self.state = state
-        self.ending = ending
+        self.outcome = outcome
         self.verdict = verdict
         self.cause = cause
         self.stacks = stacks
     }
+
+    package var state: StallState { outcome.state }
 }

@@ -1,4 +1,5 @@
-// Stalls with their stacks as numbers, compact enough to hold millions: 32 bytes for each, and what they share once.
+// Stalls with their stacks as numbers, compact enough to hold millions: 32 bytes for each, four for each of several
+// stacks, and what they share once.
 
 package import StallModel
 
@@ -45,6 +46,7 @@ package struct StallTable: Sendable {
         }
     }
 
+    /// At least one of each app, version and host that a stall is of.
     package var runs: [ProcessRun] = []
     package var facts: [Facts] = []
     package var stalls: [Stall] = []
@@ -52,7 +54,7 @@ package struct StallTable: Sendable {
     package var delayed_ns: [Int: Int64] = [:]
     package var sets = StackSetTable()
     /// Of the stacks of stalls that have several, in the order of the stalls.
-    package var weights: [Int64] = []
+    package var weights = StackWeights()
     /// The number of reports by verdict, stalls included.
     package var counts: [StallVerdict: Int] = [:]
     package var openCount = 0
@@ -63,15 +65,49 @@ package struct StallTable: Sendable {
     /// Calls `body` with each stall, the part of it that was not its thread's own, and the weights of its stacks, where
     /// it has several.
     package func forEachStall(
-        _ body: (_ stall: Stall, _ delayed_ns: Int64, _ weights: ArraySlice<Int64>) -> Void
+        _ body: (_ stall: Stall, _ delayed_ns: Int64, _ weights: [Int64]) -> Void
     ) {
-        var next = 0
+        var rest = weights.makeIterator()
+        var own: [Int64] = []
         for (index, stall) in stalls.enumerated() {
+            own.removeAll(keepingCapacity: true)
             let count = sets[Int(stall.set)].count
-            let end = count < 2 ? next : next + count
+            while count > 1, own.count < count, let weight = rest.next() { own.append(weight) }
             let delayed = delayed_ns.isEmpty ? 0 : delayed_ns[index] ?? 0
-            body(stall, delayed, weights[next..<end])
-            next = end
+            body(stall, delayed, own)
         }
     }
+}
+
+/// Weights in nanoseconds, each in four bytes; those of more than four seconds, which are few, in twelve.
+package struct StackWeights: Sequence, Sendable {
+    private var words: [UInt32] = []
+
+    package init() {}
+
+    package mutating func append(contentsOf weights: [Int64]) {
+        for weight in weights {
+            if let word = UInt32(exactly: weight), word < .max {
+                words.append(word)
+            } else {
+                words.append(.max)
+                words.append(UInt32(truncatingIfNeeded: weight >> 32))
+                words.append(UInt32(truncatingIfNeeded: weight))
+            }
+        }
+    }
+
+    package struct Iterator: IteratorProtocol {
+        fileprivate var rest: ArraySlice<UInt32>
+
+        package mutating func next() -> Int64? {
+            guard let word = rest.popFirst() else { return nil }
+            guard word == .max, let high = rest.popFirst(), let low = rest.popFirst() else {
+                return Int64(word)
+            }
+            return Int64(Int32(bitPattern: high)) << 32 | Int64(low)
+        }
+    }
+
+    package func makeIterator() -> Iterator { Iterator(rest: words[...]) }
 }

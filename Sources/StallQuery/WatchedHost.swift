@@ -14,13 +14,13 @@ package struct WatchedHost: Hashable, Sendable {
     }
 
     /// The time after which a machine is silent.
-    package static let silence_us: Int64 = 3_600_000_000
+    static let silence_us: Int64 = 3_600_000_000
     /// The time after which it is not missed any more.
-    package static let memory_us: Int64 = 30 * 86_400_000_000
+    static let memory_us: Int64 = 30 * 86_400_000_000
 
     /// Where the time that is remembered begins. A machine whose clock is ahead moves it no further than to `now`, and
     /// it does not move on in a store that nothing is added to.
-    package static func memoryStart(newest: UnixTime, now: UnixTime) -> UnixTime {
+    static func memoryStart(newest: UnixTime, now: UnixTime) -> UnixTime {
         UnixTime(microseconds: min(newest, now).microseconds.addingSaturated(-memory_us))
     }
 

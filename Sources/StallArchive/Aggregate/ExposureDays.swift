@@ -20,11 +20,12 @@ struct ExposureCell: Hashable {
         crossesMidnight = max(stretch.start_us, stretch.end_us - 1).day > day
     }
 
-    init(_ row: Statement, at first: CInt) throws(StoreError) {
-        day = try row.day(at: first)
-        source = try row.integer(at: first + 1)
-        loop = try row.integer(at: first + 2)
-        crossesMidnight = try row.integer(at: first + 3) != 0
+    /// - Parameter row: Of `ExposureTotals.columns`.
+    init(_ row: Statement) throws(StoreError) {
+        day = try row.day(at: 0)
+        source = try row.integer(at: 1)
+        loop = try row.integer(at: 2)
+        crossesMidnight = try row.integer(at: 3) != 0
     }
 }
 
@@ -36,12 +37,11 @@ struct ExposureTotals: Hashable {
     /// Begins where the first stretch does.
     var sum: ExposureRow
 
-    /// The columns that `init(_:at:)` reads, in its order.
+    /// The columns that `init(_:withLengths:)` reads, in its order; the first of them are those of `ExposureCell`.
     static let columns = """
         day, source, loop, crosses_midnight, stretch_count, start_us, end_us, first_revision,
         last_revision, watched_ns, busy_ns, ready_delay_ns, micro_stall_count, micro_stall_ns
         """
-    static let columnCount: CInt = 14
 
     init(_ stretch: ExposureRow) {
         stretchCount = 1
@@ -53,19 +53,24 @@ struct ExposureTotals: Hashable {
 
     /// - Parameter withLengths: The row has the lengths behind the columns.
     init(_ row: Statement, withLengths: Bool) throws(StoreError) {
-        stretchCount = try row.integer(at: 4)
-        end_us = try row.time_us(at: 6)
-        let first = try row.integer(at: 7)
-        revisions = first...max(first, try row.integer(at: 8))
-        guard
-            let lengths = withLengths
-                ? LengthHistogram(encoded: row.blob(at: Self.columnCount)) : LengthHistogram()
-        else { throw row.damage("the iteration lengths of a day are not a histogram") }
+        row.go(to: 2)
+        let loop = try row.integer()
+        row.skip(1)
+        stretchCount = try row.integer()
+        let start = try row.time_us()
+        end_us = try row.time_us()
+        let first = try row.integer()
+        revisions = first...max(first, try row.integer())
         sum = ExposureRow(
-            revision: 0, loop: try row.integer(at: 2), start_us: try row.time_us(at: 5),
-            watched_ns: try row.integer(at: 9), busy_ns: try row.integer(at: 10),
-            readyDelay_ns: try row.integer(at: 11), microStallCount: try row.integer(at: 12),
-            microStall_ns: try row.integer(at: 13), lengths: lengths)
+            revision: 0, loop: loop, start_us: start, watched_ns: try row.integer(),
+            busy_ns: try row.integer(), readyDelay_ns: try row.integer(),
+            microStallCount: try row.integer(), microStall_ns: try row.integer(),
+            lengths: LengthHistogram())
+        guard withLengths else { return }
+        guard let lengths = LengthHistogram(encoded: row.blob()) else {
+            throw row.damage("the iteration lengths of a day are not a histogram")
+        }
+        sum.lengths = lengths
     }
 
     mutating func add(_ other: ExposureTotals) {

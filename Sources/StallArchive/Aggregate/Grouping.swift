@@ -204,6 +204,7 @@ final class Grouping {
         while try rows.step() {
             let samples = try rows.samples()
             guard samples.contains(where: { $0.stack.map(stacks.contains) ?? false }) else {
+                rows.skipRest()
                 continue
             }
             concerned.append((try CountedReport(rows), samples))
@@ -235,12 +236,11 @@ final class Grouping {
         var stacks: Set<Int64> = []
         let rows = try connection.prepare("select id, locations from stack")
         while try rows.step() {
-            guard let entries = [StackEntry](encoded: rows.blob(at: 1)) else {
+            let id = try rows.integer()
+            guard let entries = [StackEntry](encoded: rows.blob()) else {
                 throw rows.damage("a stack is not a list of locations")
             }
-            if entries.contains(where: { locations.contains($0.location) }) {
-                stacks.insert(try rows.integer(at: 0))
-            }
+            if entries.contains(where: { locations.contains($0.location) }) { stacks.insert(id) }
         }
         return stacks
     }

@@ -16,17 +16,14 @@ struct RollUpDimension: Hashable {
 }
 
 extension RollUpDimension {
-    /// The columns that `init(_:at:)` reads, in its order.
+    /// The columns that `init(_:)` reads, in its order.
     static let columns = "app, version, build_id, loop, verdict, cause, is_watched"
-    static let columnCount: CInt = 7
 
-    init(_ row: Statement, at first: CInt) throws(StoreError) {
+    init(_ row: Statement) throws(StoreError) {
         self.init(
-            app: row.text(at: first), version: row.text(at: first + 1),
-            buildID: row.optionalBytes(at: first + 2).map(BuildID.init),
-            loop: row.text(at: first + 3), verdict: try row.value(at: first + 4),
-            cause: row.isNull(at: first + 5) ? nil : try row.value(at: first + 5),
-            isWatched: try row.integer(at: first + 6) != 0)
+            app: row.text(), version: row.text(), buildID: row.optionalBytes().map(BuildID.init),
+            loop: row.text(), verdict: try row.value(), cause: try row.causeClass(),
+            isWatched: try row.integer() != 0)
     }
 }
 
@@ -53,11 +50,11 @@ final class RollUpDimensions {
         let host: String
 
         fileprivate init(_ row: Statement) {
-            app = row.text(at: 0)
-            version = row.text(at: 1)
-            buildID = row.optionalBytes(at: 2).map(BuildID.init)
-            name = row.text(at: 3)
-            host = row.text(at: 4)
+            app = row.text()
+            version = row.text()
+            buildID = row.optionalBytes().map(BuildID.init)
+            name = row.text()
+            host = row.text()
         }
     }
 

@@ -108,17 +108,21 @@ struct RollUpQuery {
             """)
         try rows.bind(days.lowerBound, days.upperBound)
         while try rows.step() {
-            guard let dimension = dimensions.index(ofRow: try rows.integer(at: 0)),
+            guard let dimension = dimensions.index(ofRow: try rows.integer()),
                 isRanked(dimensions[dimension].verdict)
-            else { continue }
+            else {
+                rows.skipRest()
+                continue
+            }
+            let day = Int(try rows.day())
             var totals = StallTotals()
-            totals.count = Int(try rows.count(at: 2))
-            let (high, overflow) = try rows.integer(at: 3).multipliedReportingOverflow(by: 1 << 32)
-            totals.total = .nanoseconds(
-                overflow ? .max : high.addingSaturated(try rows.integer(at: 4)))
-            totals.longest = .nanoseconds(max(0, try rows.integer(at: 5)))
-            daily.add(totals, day: Int(try rows.day(at: 1)))
-            daily.note(first_us: try rows.time_us(at: 6), last_us: try rows.time_us(at: 7))
+            totals.count = Int(try rows.count())
+            let (high, overflow) = try rows.integer().multipliedReportingOverflow(by: 1 << 32)
+            let low = try rows.integer()
+            totals.total = .nanoseconds(overflow ? .max : high.addingSaturated(low))
+            totals.longest = .nanoseconds(max(0, try rows.integer()))
+            daily.add(totals, day: day)
+            daily.note(first_us: try rows.time_us(), last_us: try rows.time_us())
         }
         return daily
     }
@@ -130,9 +134,8 @@ struct RollUpQuery {
         (table, cellsFrom) = (.hosts, first)
         let rows = try connection.prepare("select id, name from host")
         while try rows.step() {
-            let name = rows.text(at: 1)
-            guard filter.hosts.isEmpty || filter.hosts.contains(name) else { continue }
-            hosts[try rows.integer(at: 0)] = name
+            let (id, name) = (try rows.integer(), rows.text())
+            if filter.hosts.isEmpty || filter.hosts.contains(name) { hosts[id] = name }
         }
         return true
     }
@@ -320,7 +323,9 @@ struct RollUpQuery {
             """)
         try rows.bind(start, end)
         while try rows.step() {
+            // Where groups are decided, there are samples behind it, of which most are not needed.
             var report = try CountedReport(rows)
+            defer { rows.skipRest() }
             guard let loop = loops[report.loop] else { continue }
             let isWatched = watchedLoops.contains(report)
             let dimension = dimensions.index(
@@ -525,7 +530,7 @@ struct RollUpQuery {
                 let foreign = foreignSources[sum.totals.maxSource]
                 let find = try foreign?.connection.prepare(Self.findID) ?? findID
                 try find.bind(foreign?.source ?? sum.totals.maxSource, sum.totals.maxSeq)
-                example = try find.step() ? find.uniqueID(at: 0) : nil
+                example = try find.step() ? find.uniqueID() : nil
                 find.reset()
             }
             var causes: [CauseClass: Duration] = [:]

@@ -79,8 +79,8 @@ struct RollUpRows {
         try findDays.bind(longDay, longDay + RollUpCell.longDays)
         while try findDays.step() {
             let cell = RollUpCell(
-                day: longDay, dayCount: RollUpCell.longDays, dimension: try findDays.integer(at: 0),
-                signature: try findDays.integer(at: 1))
+                day: longDay, dayCount: RollUpCell.longDays, dimension: try findDays.integer(),
+                signature: try findDays.integer())
             try sums[cell, default: RollUpTotals()].add(findDays, at: 2)
         }
         return sums
@@ -91,7 +91,7 @@ struct RollUpRows {
         var days: Set<Int64> = []
         let rows = try connection.prepare(
             "select distinct first_day from \(table.name) where day_count = 1")
-        while try rows.step() { days.insert(RollUpCell.longDay(try rows.day(at: 0))) }
+        while try rows.step() { days.insert(RollUpCell.longDay(try rows.day())) }
         return days
     }
 

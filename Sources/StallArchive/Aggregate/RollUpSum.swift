@@ -169,26 +169,25 @@ struct RollUpSum {
 extension RollUpTotals {
     /// Adds a row's totals, with the columns of `RollUpRows.columns`.
     mutating func add(_ row: Statement, at first: CInt) throws(StoreError) {
-        count.addSaturated(try row.count(at: first))
-        total_ns = total_ns.addingSaturated(try row.integer(at: first + 1))
-        cpu_ns = cpu_ns.addingSaturated(try row.integer(at: first + 2))
-        min_ns = min(min_ns, try row.integer(at: first + 3))
-        noteLongest(
-            try row.integer(at: first + 4), try row.integer(at: first + 5),
-            try row.integer(at: first + 6))
-        first_us = min(first_us, try row.time_us(at: first + 7))
-        last_us = max(last_us, try row.time_us(at: first + 8))
-        guard histogram.add(encoded: row.blob(at: first + 9)) else {
+        row.go(to: first)
+        count.addSaturated(try row.count())
+        let total = try row.integer()
+        total_ns = total_ns.addingSaturated(total)
+        cpu_ns = cpu_ns.addingSaturated(try row.integer())
+        min_ns = min(min_ns, try row.integer())
+        noteLongest(try row.integer(), try row.integer(), try row.integer())
+        first_us = min(first_us, try row.time_us())
+        last_us = max(last_us, try row.time_us())
+        guard histogram.add(encoded: row.blob()) else {
             throw row.damage("a roll-up's histogram is invalid")
         }
-        delayed_ns.addSaturated(
-            try row.delayed_ns(at: first + 10, ofTotal: row.integer(at: first + 1)))
+        delayed_ns.addSaturated(try row.delayed_ns(ofTotal: total))
     }
 }
 
 extension Statement {
     /// The part of a roll-up's total that was not the threads' own. Totals that older programs wrote may have wrapped.
-    func delayed_ns(at column: CInt, ofTotal total_ns: Int64) throws(StoreError) -> Int64 {
+    func delayed_ns(at column: CInt? = nil, ofTotal total_ns: Int64) throws(StoreError) -> Int64 {
         try delayed_ns(at: column, in: max(0, total_ns))
     }
 }
@@ -264,13 +263,13 @@ struct KnownDimensions {
     mutating func load(_ connection: Connection, _ filter: ReportFilter) throws {
         let rows = try connection.prepare("select \(RollUpDimension.columns), id from cohort")
         while try rows.step() {
-            let dimension = try RollUpDimension(rows, at: 0)
+            let (dimension, row) = (try RollUpDimension(rows), try rows.integer())
             let isWanted =
                 filter.allows(app: dimension.app, version: dimension.version, loop: dimension.loop)
                 && filter.verdicts?.contains(dimension.verdict) ?? true
                 && filter.allows(cause: dimension.cause)
             if isWanted {
-                try self.rows[rows.integer(at: RollUpDimension.columnCount)] = index(of: dimension)
+                self.rows[row] = index(of: dimension)
             } else {
                 selectsAll = false
             }
@@ -311,14 +310,15 @@ struct LoopFacts {
             """)
         var loops: [Int64: LoopFacts] = [:]
         while try rows.step() {
+            let id = try rows.integer()
             let loop = LoopFacts(
-                app: rows.text(at: 1), version: rows.text(at: 2),
-                buildID: rows.optionalBytes(at: 3).map(BuildID.init), name: rows.text(at: 4),
-                host: rows.text(at: 5))
+                app: rows.text(), version: rows.text(),
+                buildID: rows.optionalBytes().map(BuildID.init), name: rows.text(),
+                host: rows.text())
             let isWanted =
                 filter.allows(app: loop.app, version: loop.version, loop: loop.name)
                 && (filter.hosts.isEmpty || filter.hosts.contains(loop.host))
-            if isWanted { try loops[rows.integer(at: 0)] = loop }
+            if isWanted { loops[id] = loop }
         }
         return loops
     }

@@ -45,12 +45,11 @@ struct SignatureRows {
     /// The rows of groups with these signatures.
     static func rows(_ connection: Connection, of signatures: Set<Int64>) throws -> [Int64] {
         let condition = Connection.narrowing("hash", to: signatures.sorted())
-        let rows = try connection.prepare("select id, hash from signature where \(condition)")
+        let rows = try connection.prepare("select hash, id from signature where \(condition)")
         var found: [Int64] = []
         while try rows.step() {
-            if signatures.contains(try rows.integer(at: 1)) {
-                found.append(try rows.integer(at: 0))
-            }
+            let (hash, id) = try (rows.integer(), rows.integer())
+            if signatures.contains(hash) { found.append(id) }
         }
         return found
     }
@@ -71,16 +70,15 @@ struct SignatureRows {
         var groups: [Int64: ReportGroup] = [:]
         let rows = try connection.prepare(
             """
-            select id, hash, family, title, is_cut, wait, has_app_frame from signature
+            select id, hash, family, title, wait, has_app_frame, is_cut from signature
             where \(condition)
             """)
         while try rows.step() {
-            try groups[rows.integer(at: 0)] = ReportGroup(
-                signature: try rows.integer(at: 1), family: try rows.integer(at: 2),
-                title: rows.text(at: 3), frames: [],
-                wait: rows.optionalText(at: 5).flatMap(WaitClass.init),
-                isWithoutAppFrame: try rows.integer(at: 6) == 0, isCut: try rows.integer(at: 4) != 0
-            )
+            let id = try rows.integer()
+            groups[id] = ReportGroup(
+                signature: try rows.integer(), family: try rows.integer(), title: rows.text(),
+                frames: [], wait: rows.optionalText().flatMap(WaitClass.init),
+                isWithoutAppFrame: try rows.integer() == 0, isCut: try rows.integer() != 0)
         }
         let frames = try connection.prepare(
             """
@@ -88,7 +86,8 @@ struct SignatureRows {
             order by signature, position
             """)
         while try frames.step() {
-            try groups[frames.integer(at: 0)]?.frames.append(frames.text(at: 1))
+            let (id, name) = (try frames.integer(), frames.text())
+            groups[id]?.frames.append(name)
         }
         return groups
     }
@@ -117,12 +116,13 @@ struct SpecialSignatures {
 
     init(_ connection: Connection) throws {
         let rows = try connection.prepare(
-            "select id, hash, family, is_cut, is_variant from signature where is_cut = 1 or is_variant = 1"
+            "select is_cut, is_variant, id, family from signature where is_cut = 1 or is_variant = 1"
         )
         var hasVariants = false
         while try rows.step() {
-            let (isCut, isVariant) = try (rows.integer(at: 3) != 0, rows.integer(at: 4) != 0)
-            if isCut { cut[try rows.integer(at: 0)] = try rows.integer(at: 2) }
+            let (isCut, isVariant) = try (rows.integer() != 0, rows.integer() != 0)
+            let (id, family) = try (rows.integer(), rows.integer())
+            if isCut { cut[id] = family }
             hasVariants = hasVariants || isVariant
         }
         guard hasVariants else { return }
@@ -132,7 +132,7 @@ struct SpecialSignatures {
             where hash in (select hash from signature where is_variant = 1) order by id
             """)
         while try same.step() {
-            let (id, hash) = try (same.integer(at: 0), same.integer(at: 1))
+            let (id, hash) = try (same.integer(), same.integer())
             first[id] = byHash[hash] ?? id
             byHash[hash] = first[id]
         }

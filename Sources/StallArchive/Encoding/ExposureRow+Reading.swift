@@ -68,10 +68,10 @@ extension LengthHistogram {
         var rest = bytes[...]
         while !rest.isEmpty {
             guard let gap = rest.popLEB128(), let count = rest.popDuration(),
-                count < Self.largestCount, gap < UInt64(Self.bucketCount - last)
+                count <= Self.largestCount, gap < UInt64(Self.bucketCount - last)
             else { return nil }
             last += Int(gap)
-            counts[last, default: 0] += Int(count)
+            counts[last] = min((counts[last] ?? 0) + Int(count), Self.largestCount)
         }
         self.init(counts: counts)
     }

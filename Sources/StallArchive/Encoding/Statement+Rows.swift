@@ -5,7 +5,7 @@ package import StallStore
 
 extension Statement {
     /// A length of time that ingest takes.
-    package func limited_ns(at column: CInt? = nil) throws(StoreError) -> Int64 {
+    func limited_ns(at column: CInt? = nil) throws(StoreError) -> Int64 {
         try limited(at: column, 0...ValueLimits.duration_ns, "duration in nanoseconds")
     }
 
@@ -28,7 +28,7 @@ extension Statement {
     }
 
     /// A text of at most `limit` bytes, or the row is refused. Its length is read first.
-    package func limitedText(
+    func limitedText(
         at place: CInt? = nil, _ limit: Int, _ noun: String
     ) throws(StoreError) -> String {
         let column = place ?? next()
@@ -39,7 +39,7 @@ extension Statement {
         return text(at: column)
     }
 
-    package func limitedOptionalText(
+    func limitedOptionalText(
         at place: CInt? = nil, _ limit: Int, _ noun: String
     ) throws(StoreError) -> String? {
         let column = place ?? next()
@@ -57,7 +57,7 @@ extension Statement {
     }
 
     /// A class of cause alone; nil where none is stored.
-    package func causeClass(at place: CInt? = nil) throws(StoreError) -> CauseClass? {
+    func causeClass(at place: CInt? = nil) throws(StoreError) -> CauseClass? {
         let column = place ?? next()
         return isNull(at: column) ? nil : try value(at: column)
     }

@@ -22,7 +22,7 @@ extension Ingest {
                 """)
             try rows.bind(store)
             var apps: Set<String> = []
-            while try rows.step() { apps.insert(rows.text(at: 0)) }
+            while try rows.step() { apps.insert(rows.text()) }
             return apps
         }
     }

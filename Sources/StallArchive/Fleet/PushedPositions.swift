@@ -35,7 +35,7 @@ final class PushedPositions {
         return PushedPosition(
             through: revision,
             last: PushedPosition.Report(
-                seq: try findLast.integer(at: 0), id: try findLast.uniqueID(at: 1)))
+                seq: try findLast.integer(), id: try findLast.uniqueID()))
     }
 
     /// Notes that a store was taken up to a revision.

@@ -22,37 +22,38 @@ extension ReportStore {
                     union select run from loss)
                 order by id
                 """)
-            while try runs.step() { try body(.run(reader.run(runs.integer(at: 0), of: single))) }
+            while try runs.step() { try body(.run(reader.run(runs.integer(), of: single))) }
             try forEachLocation(connection, reader, body)
             let watched = try connection.prepare(
                 """
                 select source, loop from watched_loop except select source, loop from exposure
                 """)
             while try watched.step() {
-                try body(reader.watchedLoop(watched.integer(at: 1), source: watched.integer(at: 0)))
+                let (source, loop) = try (watched.integer(), watched.integer())
+                try body(reader.watchedLoop(loop, source: source))
             }
             let exposures = try connection.prepare(
                 "select source, revision, loop from exposure order by source, revision, loop")
             while try exposures.step() {
                 let row = try reader.exposure(
-                    source: exposures.integer(at: 0), revision: exposures.integer(at: 1),
-                    loop: exposures.integer(at: 2))
+                    source: exposures.integer(), revision: exposures.integer(),
+                    loop: exposures.integer())
                 if let row { try body(row) }
             }
             let suppressions = try connection.prepare(
                 "select source, loop, place, reason from suppression order by source, revision")
             while try suppressions.step() {
                 let row = try reader.suppression(
-                    source: suppressions.integer(at: 0), loop: suppressions.integer(at: 1),
-                    place: suppressions.integer(at: 2), reason: suppressions.integer(at: 3))
+                    source: suppressions.integer(), loop: suppressions.integer(),
+                    place: suppressions.integer(), reason: suppressions.integer())
                 if let row { try body(row) }
             }
             let losses = try connection.prepare(
                 "select source, run, reason from loss order by source, revision")
             while try losses.step() {
                 let row = try reader.loss(
-                    source: losses.integer(at: 0), run: losses.integer(at: 1),
-                    reason: losses.integer(at: 2))
+                    source: losses.integer(), run: losses.integer(),
+                    reason: losses.integer())
                 if let row { try body(row) }
             }
         }
@@ -67,8 +68,9 @@ extension ReportStore {
         let rows = try connection.prepare(
             "select id, namer from location where detail > 0 order by id")
         while try rows.step() {
-            let namer = rows.optionalInteger(at: 1).flatMap { reader.stores[$0] }
-            if let row = try reader.location(rows.integer(at: 0), of: namer ?? last) {
+            let (id, namer) = (try rows.integer(), rows.optionalInteger())
+            let store = namer.flatMap { reader.stores[$0] } ?? last
+            if let row = try reader.location(id, of: store) {
                 try body(row)
             }
         }

@@ -65,11 +65,11 @@ extension ReportStore {
                 "select id, store, revision, line_count from source order by id")
             var (sources, last) = ([ChangeSource](), Int64(-1))
             while try rows.step() {
-                let revision = try rows.limited(at: 2, 0...ValueLimits.revision, "revision")
+                let (id, store) = (try rows.integer(), try rows.uniqueID())
+                let revision = try rows.limited(0...ValueLimits.revision, "revision")
                 sources.append(
                     ChangeSource(
-                        store: try rows.uniqueID(at: 1), revision: revision,
-                        hasLines: try rows.integer(at: 3) != 0, id: try rows.integer(at: 0),
+                        store: store, revision: revision, hasLines: try rows.integer() != 0, id: id,
                         namesBehind: last))
                 last = max(last, revision)
             }
@@ -84,7 +84,7 @@ extension ReportStore {
             let rows = try connection.prepare("select id from report where source = ? and seq = ?")
             try rows.bind(source.id, seq)
             defer { rows.reset() }
-            return try rows.step() ? try rows.uniqueID(at: 0) : nil
+            return try rows.step() ? try rows.uniqueID() : nil
         }
     }
 
@@ -271,8 +271,7 @@ extension PortableReport {
     /// The report with this end.
     fileprivate func ended(_ end: OpenStallEnd) -> PortableReport {
         var report = self
-        report.report.state = end.state
-        report.report.ending = end.ending
+        report.report.outcome = end.outcome
         report.report.duration = end.duration_ns.map { .nanoseconds($0) } ?? self.report.duration
         return report
     }

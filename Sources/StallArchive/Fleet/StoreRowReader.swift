@@ -39,11 +39,11 @@ final class StoreRowReader {
             """)
         findSuppression = try connection.prepare(
             """
-            select stall_count, total_ns, revision from suppression
+            select revision, stall_count, total_ns from suppression
             where source = ? and loop = ? and place = ? and reason = ?
             """)
         findLoss = try connection.prepare(
-            "select report_count, revision from loss where source = ? and run = ? and reason = ?")
+            "select revision, report_count from loss where source = ? and run = ? and reason = ?")
         findLocation = try connection.prepare(
             """
             select location.revision, image.build_id is null, image.run from location
@@ -81,10 +81,10 @@ final class StoreRowReader {
         while try findLoads.step() {
             images.append(
                 PlacedImage(
-                    path: findLoads.optionalText(at: 0),
-                    buildID: findLoads.optionalBytes(at: 1).map(BuildID.init),
-                    loadAddress: UInt64(bitPattern: try findLoads.integer(at: 2)),
-                    endAddress: UInt64(bitPattern: try findLoads.integer(at: 3))))
+                    path: findLoads.optionalText(),
+                    buildID: findLoads.optionalBytes().map(BuildID.init),
+                    loadAddress: UInt64(bitPattern: try findLoads.integer()),
+                    endAddress: UInt64(bitPattern: try findLoads.integer())))
         }
         return PortableRun(store: store, run: try run(id), images: images)
     }
@@ -103,8 +103,8 @@ final class StoreRowReader {
         guard try findLoop.step() else { throw findLoop.damage("loop \(id) is missing") }
         defer { findLoop.reset() }
         let loop = (
-            run: try findLoop.integer(at: 0), name: findLoop.text(at: 1),
-            threshold: try findLoop.duration(at: 2)
+            run: try findLoop.integer(), name: findLoop.text(),
+            threshold: try findLoop.duration()
         )
         if loops.count == 50_000 { loops.removeAll() }
         loops[id] = loop
@@ -147,13 +147,13 @@ final class StoreRowReader {
         guard let word = UInt8(exactly: reason).flatMap(SuppressionReason.init) else { return nil }
         return .suppression(
             PortableSuppression(
-                store: try store(source), revision: try findSuppression.integer(at: 2),
+                store: try store(source), revision: try findSuppression.integer(),
                 threshold: loop.threshold,
                 stalls: SuppressedStalls(
                     run: try run(loop.run), loop: loop.name, place: place, reason: word,
                     // A store that was tampered with may say less than none.
-                    count: Int(max(0, try findSuppression.integer(at: 0))),
-                    total: try findSuppression.duration(at: 1))))
+                    count: Int(max(0, try findSuppression.integer())),
+                    total: try findSuppression.duration())))
     }
 
     func loss(source: Int64, run id: Int64, reason: Int64) throws -> PortableRow? {
@@ -163,16 +163,16 @@ final class StoreRowReader {
         guard let word = UInt8(exactly: reason).flatMap(LossReason.init) else { return nil }
         return .loss(
             PortableLoss(
-                store: try store(source), revision: try findLoss.integer(at: 1),
-                run: try run(id), reason: word, count: try findLoss.integer(at: 0)))
+                store: try store(source), revision: try findLoss.integer(),
+                run: try run(id), reason: word, count: try findLoss.integer()))
     }
 
     /// - Parameter store: The store whose names it has.
     func location(_ id: Int64, of store: UniqueID) throws -> PortableRow? {
         try findLocation.bind(id)
         guard try findLocation.step() else { return nil }
-        let (revision, isOfRun) = try (findLocation.integer(at: 0), findLocation.integer(at: 1))
-        let owner = findLocation.optionalInteger(at: 2)
+        let (revision, isOfRun) = try (findLocation.integer(), findLocation.integer())
+        let owner = findLocation.optionalInteger()
         findLocation.reset()
         let place = try places.place(id)
         return .location(

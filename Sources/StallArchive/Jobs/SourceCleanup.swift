@@ -9,7 +9,7 @@ package enum SourceCleanup: Hashable, Sendable {
     case archive(directory: String)
 
     /// Applies it to one file.
-    package func dispose(of path: String) throws(JobError) {
+    func dispose(of path: String) throws(JobError) {
         switch self {
         case .keep: return
         case .delete:

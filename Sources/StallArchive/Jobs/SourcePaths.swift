@@ -2,10 +2,10 @@
 
 internal import Glibc
 
-package enum SourcePaths {
+enum SourcePaths {
     /// Expands globs, in alphabetical order. A path that exists as written is not a glob. A glob without a match is
     /// kept, so that it is reported, unless `allowsUnmatched`.
-    package static func expanding(_ paths: [String], allowsUnmatched: Bool = false) -> [String] {
+    static func expanding(_ paths: [String], allowsUnmatched: Bool = false) -> [String] {
         paths.flatMap { path -> [String] in
             guard path != "-", path.contains(where: { "*?[".contains($0) }),
                 access(path, F_OK) != 0

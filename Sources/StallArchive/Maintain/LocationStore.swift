@@ -89,7 +89,7 @@ package final class LocationStore {
         if filter == ReportFilter() {
             let rows = try connection.prepare("select id from location order by id")
             var all: [Int64] = []
-            while try rows.step() { all.append(try rows.integer(at: 0)) }
+            while try rows.step() { all.append(try rows.integer()) }
             return all
         }
         let condition = Condition(filter)
@@ -98,14 +98,14 @@ package final class LocationStore {
         try condition.bind(to: rows)
         var stacks: Set<Int64> = []
         while try rows.step() {
-            stacks.formUnion(try rows.samples(at: 0).compactMap(\.stack))
-            stacks.formUnion(try rows.threads(at: 1).compactMap(\.stack))
+            stacks.formUnion(try rows.samples().compactMap(\.stack))
+            stacks.formUnion(try rows.threads().compactMap(\.stack))
         }
         let findStack = try connection.prepare("select locations from stack where id = ?")
         var locations: Set<Int64> = []
         for stack in stacks {
             try findStack.bind(stack)
-            guard try findStack.step(), let entries = [StackEntry](encoded: findStack.blob(at: 0))
+            guard try findStack.step(), let entries = [StackEntry](encoded: findStack.blob())
             else { throw findStack.damage("stack \(stack) is not a list of locations") }
             locations.formUnion(entries.map(\.location))
             findStack.reset()

@@ -10,6 +10,12 @@ package struct PruneSummary: Hashable, Sendable {
     /// The file's size with its log.
     package var bytesBefore: Int64
     package var bytesAfter: Int64
+
+    package init(deletedCount: Int, bytesBefore: Int64, bytesAfter: Int64) {
+        self.deletedCount = deletedCount
+        self.bytesBefore = bytesBefore
+        self.bytesAfter = bytesAfter
+    }
 }
 
 /// The reports and roll-ups of a central store to keep.
@@ -39,7 +45,7 @@ package struct Retention: Hashable, Sendable {
 
 extension Ingest {
     /// Whether there are reports that pruning would delete.
-    package func hasReports(before time: UnixTime?) throws(StoreError) -> Bool {
+    func hasReports(before time: UnixTime?) throws(StoreError) -> Bool {
         guard let time else { return false }
         let connection = file.connection
         return try StoreError.catching(path: file.path) {

@@ -38,8 +38,9 @@ struct RollUpCheck {
         let rows = try connection.prepare(
             "select \(ExposureTotals.columns), lengths from exposure_day")
         while try rows.step() {
-            let cell = try ExposureCell(rows, at: 0)
+            let cell = try ExposureCell(rows)
             let stored = try? ExposureTotals(rows, withLengths: true)
+            if stored == nil { rows.skipRest() }
             let counted = rest.removeValue(forKey: cell)
             guard stored == nil || stored != counted else { continue }
             complain(
@@ -61,12 +62,15 @@ struct RollUpCheck {
         let dimensionRows = try connection.prepare(
             "select \(RollUpDimension.columns), id from cohort")
         while try dimensionRows.step() {
-            dimensions[try RollUpDimension(dimensionRows, at: 0)] = try dimensionRows.integer(
-                at: RollUpDimension.columnCount)
+            let dimension = try RollUpDimension(dimensionRows)
+            dimensions[dimension] = try dimensionRows.integer()
         }
         var hosts: [String: Int64] = [:]
         let hostRows = try connection.prepare("select name, id from host")
-        while try hostRows.step() { hosts[hostRows.text(at: 0)] = try hostRows.integer(at: 1) }
+        while try hostRows.step() {
+            let name = hostRows.text()
+            hosts[name] = try hostRows.integer()
+        }
         let watched = try WatchedLoops(connection)
         let loops = try LoopFacts.all(connection, ReportFilter())
         let rows = try connection.prepare("select \(CountedReport.columns) from report")
@@ -114,8 +118,8 @@ struct RollUpCheck {
             """)
         while try rows.step() {
             let cell = RollUpCell(
-                day: try rows.day(at: 0), dimension: try rows.integer(at: 1),
-                signature: try rows.integer(at: 2))
+                day: try rows.day(), dimension: try rows.integer(),
+                signature: try rows.integer())
             var stored = RollUpTotals()
             try stored.add(rows, at: 3)
             let counted = rest.removeValue(forKey: cell) ?? RollUpTotals()
@@ -157,8 +161,8 @@ struct RollUpCheck {
             """)
         while try rows.step() {
             let cell = RollUpCell(
-                day: try rows.day(at: 0), dayCount: RollUpCell.longDays,
-                dimension: try rows.integer(at: 1), signature: try rows.integer(at: 2))
+                day: try rows.day(), dayCount: RollUpCell.longDays,
+                dimension: try rows.integer(), signature: try rows.integer())
             var stored = RollUpTotals()
             try stored.add(rows, at: 3)
             if sums.removeValue(forKey: cell) != stored {
@@ -176,9 +180,9 @@ struct RollUpCheck {
         var rest = days
         let rows = try connection.prepare("select day, source, first_seq, last_seq from report_day")
         while try rows.step() {
-            let key = DaySource(day: try rows.day(at: 0), source: try rows.integer(at: 1))
-            guard let range = rest[key], try rows.integer(at: 2) <= range.lowerBound,
-                try rows.integer(at: 3) >= range.upperBound
+            let key = DaySource(day: try rows.day(), source: try rows.integer())
+            let (first, last) = try (rows.integer(), rows.integer())
+            guard let range = rest[key], first <= range.lowerBound, last >= range.upperBound
             else { continue }
             rest[key] = nil
         }

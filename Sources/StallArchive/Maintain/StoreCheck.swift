@@ -76,10 +76,13 @@ private func namesakeCount(_ connection: Connection) throws -> Int {
     var ids: [UniqueID] = []
     var candidates: [(id: UniqueID, app: String, version: String, host: String)] = []
     while try rows.step() {
-        let id = try rows.uniqueID(at: 0)
+        let id = try rows.uniqueID()
         ids.append(id)
-        guard id.bytes[6] >> 4 == 8 else { continue }
-        candidates.append((id, rows.text(at: 1), rows.text(at: 2), rows.text(at: 3)))
+        guard id.bytes[6] >> 4 == 8 else {
+            rows.skipRest()
+            continue
+        }
+        candidates.append((id, rows.text(), rows.text(), rows.text()))
     }
     // Others' identifiers may look like ours: a store that was made to have many is not compared for hours.
     let most = 5_000_000 / max(ids.count, 1)
@@ -127,7 +130,7 @@ private struct StoreCheck {
     private mutating func checkFile() throws {
         let integrity = try connection.prepare("pragma integrity_check(\(limit))")
         while try integrity.step() {
-            let verdict = integrity.text(at: 0)
+            let verdict = integrity.text()
             if verdict != "ok" { complain(verdict) }
         }
         let references = try connection.prepare("pragma foreign_key_check")
@@ -150,7 +153,7 @@ private struct StoreCheck {
         let rows = try connection.prepare("select lengths from exposure")
         var count = 0
         while try rows.step() {
-            if LengthHistogram(encoded: rows.blob(at: 0)) == nil { count += 1 }
+            if LengthHistogram(encoded: rows.blob()) == nil { count += 1 }
         }
         if count > 0 {
             complain(
@@ -184,18 +187,16 @@ private struct StoreCheck {
             """)
         return try check(rows, "image") { row in
             ContentHash.image(
-                path: row.optionalText(at: 2), buildID: row.optionalBytes(at: 3),
-                run: row.isNull(at: 4) ? nil : try row.uniqueID(at: 4))
+                path: row.optionalText(), buildID: row.optionalBytes(),
+                run: try row.optionalUniqueID())
         }
     }
 
     private mutating func checkLocations(_ images: [Int64: Int64]) throws -> [Int64: Int64] {
         let rows = try connection.prepare("select id, hash, image, offset, kind from location")
         return try check(rows, "location") { row in
-            try images[row.integer(at: 2)].map { image in
-                ContentHash.location(
-                    image: image, offset: try row.integer(at: 3), kind: try row.integer(at: 4))
-            }
+            let (image, offset, kind) = try (row.integer(), row.integer(), row.integer())
+            return images[image].map { ContentHash.location(image: $0, offset: offset, kind: kind) }
         }
     }
 
@@ -203,20 +204,20 @@ private struct StoreCheck {
         let rows = try connection.prepare("select id, hash, name, raw_name, file from function")
         _ = try check(rows, "function") { row in
             ContentHash.function(
-                name: row.optionalText(at: 2), rawName: row.optionalText(at: 3),
-                file: row.optionalText(at: 4))
+                name: row.optionalText(), rawName: row.optionalText(), file: row.optionalText())
         }
     }
 
     private mutating func checkStacks(_ locations: [Int64: Int64]) throws -> Set<Int64> {
-        let rows = try connection.prepare("select id, hash, locations, is_truncated from stack")
+        let rows = try connection.prepare("select id, hash, is_truncated, locations from stack")
         let stacks = try check(rows, "stack") { row in
-            guard let entries = [StackEntry](encoded: row.blob(at: 2)) else { return nil }
+            let isTruncated = try row.integer() != 0
+            guard let entries = [StackEntry](encoded: row.blob()) else { return nil }
             let places = entries.compactMap { entry in
                 locations[entry.location].map { (location: $0, isGuessed: entry.isGuessed) }
             }
             guard places.count == entries.count else { return nil }
-            return ContentHash.stack(places, isTruncated: try row.integer(at: 3) != 0)
+            return ContentHash.stack(places, isTruncated: isTruncated)
         }
         return Set(stacks.keys)
     }
@@ -231,13 +232,13 @@ private struct StoreCheck {
         var (last, hash, facts): (Int64?, Int64, [EvidenceFact]) = (nil, 0, [])
         func isAsWritten() -> Bool { last == nil || facts.hash == hash }
         while try rows.step() {
-            let id = try rows.integer(at: 0)
+            let (id, stored) = (try rows.integer(), try rows.integer())
             if id != last {
                 if !isAsWritten(), let last { complainOfEvidence(last) }
-                (last, hash, facts) = (id, try rows.integer(at: 1), [])
+                (last, hash, facts) = (id, stored, [])
             }
             facts.append(
-                EvidenceFact(name: rows.text(at: 2), format: rows.text(at: 3), firstNumber: 0))
+                EvidenceFact(name: rows.text(), format: rows.text(), firstNumber: 0))
         }
         if !isAsWritten(), let last { complainOfEvidence(last) }
     }
@@ -295,7 +296,7 @@ private struct StoreCheck {
     ) throws -> [Int64: Int64] {
         var hashes: [Int64: Int64] = [:]
         while try rows.step() {
-            let (id, stored) = try (rows.integer(at: 0), rows.integer(at: 1))
+            let (id, stored) = try (rows.integer(), rows.integer())
             hashes[id] = stored
             if try hash(rows) != stored {
                 complain("\(noun) \(id) was changed after it was written (checksum mismatch)")

@@ -96,15 +96,17 @@ private func removeUnreadableReports(_ connection: Connection) throws {
     let evidence = try EvidenceReader(connection)
     var stacks: Set<Int64> = []
     let known = try connection.prepare("select id from stack")
-    while try known.step() { stacks.insert(try known.integer(at: 0)) }
+    while try known.step() { stacks.insert(try known.integer()) }
     var broken: [(source: Int64, seq: Int64)] = []
     while try rows.step() {
         do {
             let row = try ReportRow(rows)
+            rows.skip(1)
             let named = row.samples.compactMap(\.stack) + row.threads.compactMap(\.stack)
             guard stacks.isSuperset(of: named) else { throw rows.damage("a stack is missing") }
             _ = try evidence.cause(ofReport: rows)
         } catch StoreError.damaged {
+            rows.skipRest()
             broken.append(
                 try (
                     rows.integer(at: ReportRow.selectedCount),
@@ -125,7 +127,10 @@ private func renewChecksums(_ connection: Connection) throws {
         rows.go(to: ReportRow.selectedCount)
         guard let checksum = rows.optionalInteger(),
             checksum != rows.checksum(of: ReportRow.checked, later: ReportRow.later)
-        else { continue }
+        else {
+            rows.skipRest()
+            continue
+        }
         changed.append(
             (try rows.integer(), try rows.integer(at: ReportRow.place(of: "seq"))))
     }

@@ -20,7 +20,10 @@ extension StoreFile {
         let rows = try connection.prepare(
             "select name, sql from sqlite_schema where type = 'table' and sql is not null")
         var found: [String: String] = [:]
-        while try rows.step() { found[rows.text(at: 0)] = rows.text(at: 1) }
+        while try rows.step() {
+            let name = rows.text()
+            found[name] = rows.text()
+        }
         for table in tables(ofVersion: version) {
             guard let sql = found[table] else {
                 throw StoreError.damaged(path: path, detail: "it has no table \(table)")

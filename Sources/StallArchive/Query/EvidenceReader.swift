@@ -67,7 +67,7 @@ final class EvidenceReader {
         try find.bind(id)
         defer { find.reset() }
         while try find.step() {
-            let (name, format) = (find.text(at: 0), find.text(at: 1))
+            let (name, format) = (find.text(), find.text())
             facts.append(EvidenceFact(name: name, format: format, firstNumber: 0))
             byteCount += name.utf8.count + format.utf8.count
             guard facts.count <= SplitEvidence.factLimit, byteCount <= 2 * SplitEvidence.byteLimit

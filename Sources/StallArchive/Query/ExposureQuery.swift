@@ -47,7 +47,7 @@ struct ExposureQuery {
             if isInside(totals) {
                 add(totals.sum)
             } else {
-                divided.append((try ExposureCell(rows, at: 0), totals.revisions))
+                divided.append((try ExposureCell(rows), totals.revisions))
             }
         }
         for (cell, revisions) in divided {
@@ -76,10 +76,11 @@ struct ExposureQuery {
         try condition.bind(to: rows)
         while try rows.step() {
             // A row that cannot be read is left to `check`; all others count.
-            guard
-                let row = try? ExposureRow(rows),
-                cell == nil || cell == ExposureCell(row, source: cell!.source)
-            else { continue }
+            guard let row = try? ExposureRow(rows) else {
+                rows.skipRest()
+                continue
+            }
+            guard cell == nil || cell == ExposureCell(row, source: cell!.source) else { continue }
             add(row.part(from: filter.since, until: filter.until))
         }
     }

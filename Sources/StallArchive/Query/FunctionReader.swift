@@ -49,7 +49,7 @@ struct FunctionReader {
     mutating func functions(ofStack stack: Int64, _ number: (Frame) -> Int32) throws -> [Int32] {
         try findStack.bind(stack)
         guard try findStack.step() else { return [] }
-        guard let entries = [StackEntry](encoded: findStack.blob(at: 0)) else {
+        guard let entries = [StackEntry](encoded: findStack.blob()) else {
             throw findStack.damage("stack \(stack) is not a list of locations")
         }
         findStack.reset()
@@ -120,31 +120,38 @@ struct FunctionReader {
         ofMost wanted: [Int64], _ number: (Frame) -> Int32
     ) throws -> StackFunctions {
         let wanted = KeyNumbers(wanted)
-        // The locations of each stack, one stack behind the other.
-        var entries: [Int32] = []
         var numbers = KeyNumbers()
-        var stacks: [(stack: Int32, end: Int)] = []
-        let rows = try connection.prepare("select id, locations from stack")
-        while try rows.step() {
-            let id = try rows.integer(at: 0)
-            guard let stack = wanted.number(of: id) else { continue }
-            guard let found = [StackEntry](encoded: rows.blob(at: 1)) else {
-                throw rows.damage("stack \(id) is not a list of locations")
-            }
-            for entry in found { entries.append(numbers.add(entry.key)) }
-            stacks.append((stack, entries.count))
+        try forEachStack(wanted) { _, entries in
+            for entry in entries { _ = numbers.add(entry.key) }
         }
         let places = try places(numbers, number)
+        // Read again: to hold the locations of all stacks would take more memory than their functions.
         var functions = StackFunctions(stackCount: wanted.count)
         var own: [Int32] = []
-        var first = 0
-        for (stack, end) in stacks {
+        try forEachStack(wanted) { stack, entries in
             own.removeAll(keepingCapacity: true)
-            for entry in entries[first..<end] { own += places[Int(entry)] }
+            for entry in entries { own += places[Int(numbers.add(entry.key))] }
             functions.set(own, ofStack: stack)
-            first = end
         }
         return functions
+    }
+
+    /// Calls `body` with the number of each wanted stack that the store has, and its locations.
+    private func forEachStack(
+        _ wanted: KeyNumbers, _ body: (_ stack: Int32, _ entries: [StackEntry]) -> Void
+    ) throws {
+        let rows = try connection.prepare("select id, locations from stack")
+        while try rows.step() {
+            let id = try rows.integer()
+            guard let stack = wanted.number(of: id) else {
+                rows.skipRest()
+                continue
+            }
+            guard let entries = [StackEntry](encoded: rows.blob()) else {
+                throw rows.damage("stack \(id) is not a list of locations")
+            }
+            body(stack, entries)
+        }
     }
 
     /// The functions of locations by their numbers.
@@ -186,8 +193,8 @@ struct FunctionReader {
         var function = Function()
         if try findFunction.step() {
             function = Function(
-                name: findFunction.optionalText(at: 0), rawName: findFunction.optionalText(at: 1),
-                file: findFunction.optionalText(at: 2))
+                name: findFunction.optionalText(), rawName: findFunction.optionalText(),
+                file: findFunction.optionalText())
         }
         findFunction.reset()
         last = (row, function)
@@ -200,7 +207,7 @@ struct FunctionReader {
         var image: (path: String?, buildID: BuildID?) = (nil, nil)
         if try findImage.step() {
             image = (
-                findImage.optionalText(at: 0), findImage.optionalBytes(at: 1).map(BuildID.init)
+                findImage.optionalText(), findImage.optionalBytes().map(BuildID.init)
             )
         }
         findImage.reset()

@@ -12,7 +12,11 @@ final class OutlineReader {
         ReportRow.selected(threads: threads) + ", report.source"
     }
 
-    private var loops: [Int64: (run: ProcessRun, name: String, threshold: Duration)] = [:]
+    // A fleet has tens of thousands of runs: a dictionary of them would be the most of an export's memory.
+    private var runs: [ProcessRun] = []
+    private var loops: [(run: Int32, name: String, threshold: Duration)] = []
+    /// Of `loops`.
+    private var loopNumbers = KeyNumbers()
     private var labels: [Int64: String] = [:]
     private let groups: [Int64: ReportGroup]
     private let stores: [Int64: UniqueID]
@@ -20,19 +24,20 @@ final class OutlineReader {
 
     init(_ connection: Connection) throws {
         evidence = try EvidenceReader(connection)
-        var runs: [UniqueID: ProcessRun] = [:]
         var reader = ProcessRunReader()
         let rows = try connection.prepare(
             """
             select loop.id, loop.name, loop.threshold_ns, \(ProcessRun.columns)
-            from loop join process_run on process_run.id = loop.run
+            from loop join process_run on process_run.id = loop.run order by loop.run
             """)
         while try rows.step() {
-            let (loop, name, threshold) = (try rows.integer(), rows.text(), try rows.duration())
-            let found = try reader.run(rows)
-            let run = runs[found.id] ?? found
-            runs[found.id] = run
-            loops[loop] = (run, name, threshold)
+            guard try loopNumbers.add(rows.integer()) == loops.count else {
+                throw rows.damage("two loops of one number")
+            }
+            let (name, threshold) = (rows.text(), try rows.duration())
+            let run = try reader.run(rows)
+            if runs.last?.id != run.id { runs.append(run) }
+            loops.append((Int32(runs.count - 1), name, threshold))
         }
         let texts = try connection.prepare("select id, value from label")
         while try texts.step() { labels[try texts.integer()] = texts.text() }
@@ -42,7 +47,10 @@ final class OutlineReader {
 
     func outline(_ rows: Statement) throws -> ReportOutline {
         let row = try ReportRow(rows)
-        guard let loop = loops[row.loop] else { throw rows.damage("a report of no loop") }
+        guard let loopNumber = loopNumbers.number(of: row.loop) else {
+            throw rows.damage("a report of no loop")
+        }
+        let loop = loops[Int(loopNumber)]
         guard let mode = labels[row.mode] else { throw rows.damage("a report of no mode") }
         guard let groupNumber = row.signature, let group = groups[groupNumber] else {
             throw rows.damage("a report of no group")
@@ -51,7 +59,7 @@ final class OutlineReader {
             throw rows.damage("a report of no source")
         }
         let report = row.report(
-            run: loop.run, loop: loop.name, threshold: loop.threshold, mode: mode,
+            run: runs[Int(loop.run)], loop: loop.name, threshold: loop.threshold, mode: mode,
             activity: row.activity.flatMap { labels[$0] },
             cause: try evidence.cause(ofReport: rows))
         return ReportOutline(

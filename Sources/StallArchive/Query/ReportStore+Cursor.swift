@@ -42,10 +42,10 @@ extension ReportStore {
             let evidence = try EvidenceReader(connection)
             let rows = try connection.prepare(
                 """
-                select report.id, report.loop, report.start_us, report.duration_ns, report.state,
-                    report.samples, report.cause, report.cause_confidence, report.cause_detail,
-                    report.threads, signature.hash, report.evidence, report.evidence_numbers,
-                    report.cause_permille
+                select report.cause, report.cause_confidence, report.cause_detail, report.evidence,
+                    report.evidence_numbers, report.cause_permille, report.loop, report.duration_ns,
+                    report.id, report.start_us, report.state, signature.hash, report.samples,
+                    report.threads
                 from report left join signature on signature.id = report.signature
                 where report.source = ? and report.seq = ?
                 """)
@@ -82,18 +82,19 @@ extension ReportStore {
     private static func trace(
         _ rows: Statement, _ reader: SummaryReader, _ evidence: EvidenceReader
     ) throws -> StallTrace {
-        guard let loop = reader.loops[try rows.integer(at: 1)] else {
+        let cause = try evidence.cause(rows, at: 0, evidence: 3)
+        rows.go(to: 6)
+        guard let loop = reader.loops[try rows.integer()] else {
             throw rows.damage("a report of no loop")
         }
-        let duration = try rows.duration_ns(at: 3)
+        let duration = try rows.duration_ns()
         return StallTrace(
-            id: try rows.uniqueID(at: 0), run: reader.runs[loop.run], loop: loop.name,
-            start: try rows.time(at: 2),
-            duration: .nanoseconds(duration), state: try rows.value(at: 4),
-            cause: try evidence.cause(rows, at: 6, evidence: 11),
-            group: rows.optionalInteger(at: 10),
-            stacks: try SummaryReader.stacks(rows, at: 5, in: duration),
-            threads: try rows.threads(at: 9).map {
+            id: try rows.uniqueID(), run: reader.runs[loop.run], loop: loop.name,
+            start: try rows.time(),
+            duration: .nanoseconds(duration), state: try rows.value(), cause: cause,
+            group: rows.optionalInteger(),
+            stacks: try SummaryReader.stacks(rows, in: duration),
+            threads: try rows.threads().map {
                 TracedThread(
                     thread: ThreadID(rawValue: $0.thread), name: $0.name, role: $0.role,
                     stack: $0.stack)
@@ -151,7 +152,7 @@ private func forEachKey(
         : keys(of: "report", where: newest)
     let rows = try connection.prepare(keys)
     try condition.bind(to: rows)
-    while try rows.step() { try body(rows.integer(at: 0), rows.integer(at: 1)) }
+    while try rows.step() { try body(rows.integer(), rows.integer()) }
 }
 
 extension Connection {
@@ -159,7 +160,10 @@ extension Connection {
     func storesBySource() throws -> [Int64: UniqueID] {
         let rows = try prepare("select id, store from source")
         var stores: [Int64: UniqueID] = [:]
-        while try rows.step() { stores[try rows.integer(at: 0)] = try rows.uniqueID(at: 1) }
+        while try rows.step() {
+            let id = try rows.integer()
+            stores[id] = try rows.uniqueID()
+        }
         return stores
     }
 }

@@ -25,7 +25,10 @@ extension ReportStore {
                 let threshold = try rows.duration()
                 guard
                     let row = try? ExposureRow(rows).part(from: filter.since, until: filter.until)
-                else { continue }
+                else {
+                    rows.skipRest()
+                    continue
+                }
                 stretches.append(LoopExposure(row, run: run, loop: loop, threshold: threshold))
             }
             return stretches
@@ -80,7 +83,10 @@ extension ReportStore {
             while try rows.step() {
                 let (run, loop) = (try ProcessRun(rows), rows.text())
                 let place = try rows.integer()
-                guard let reason: SuppressionReason = try? rows.value() else { continue }
+                guard let reason: SuppressionReason = try? rows.value() else {
+                    rows.skipRest()
+                    continue
+                }
                 stalls.append(
                     SuppressedStalls(
                         run: run, loop: loop, place: place, reason: reason,

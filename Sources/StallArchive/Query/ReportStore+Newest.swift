@@ -32,7 +32,7 @@ extension ReportStore {
                 filter.since?.microseconds.day ?? .min, filter.until?.microseconds.day ?? .max)
             var reports: [ReportSummary] = []
             while reports.count < count, try days.step() {
-                let begin = try days.day(at: 0)
+                let begin = try days.day()
                 condition = Condition(filter, signature: signature)
                 condition.add("report.start_us >= ?", begin * day)
                 condition.add("report.start_us < ?", (begin + 1) * day)
@@ -108,7 +108,7 @@ extension Connection {
         let state = try prepare("select pruned_before_us from grouping")
         guard try state.step() else { return nil }
         defer { state.reset() }
-        return state.optionalInteger(at: 0).map { ($0 &- 1).day + 1 } ?? .min
+        return state.optionalInteger().map { ($0 &- 1).day + 1 } ?? .min
     }
 
     /// The reports that may have begun in a filter's time, as a table of a query.

@@ -14,7 +14,8 @@ extension ReportStore {
     ) throws {
         try walk { connection in
             guard try connection.isGrouped else { return }
-            try connection.execute("pragma cache_size = -8192")
+            // It bounds the pages that are kept, and what is sorted in memory: a day of 30,000 reports fits.
+            try connection.execute("pragma cache_size = -4096")
             let condition = Condition(filter)
             let rows = try connection.prepare(
                 """
@@ -36,7 +37,7 @@ extension ReportStore {
             let lookup = try placeLookup(connection)
             var rest = limit ?? .max
             while rest > 0, try days.step() {
-                let day = try days.day(at: 0)
+                let day = try days.day()
                 let start = day * .microsecondsOfDay
                 try condition.bind(to: rows, after: [day, start, start + .microsecondsOfDay])
                 while rest > 0, try rows.step() {
@@ -82,10 +83,10 @@ extension ReportStore {
             var sums: [Key: (time_ns: Int64, count: Int)] = [:]
             var stacks = SampleStacks()
             while try rows.step() {
-                guard let loop = try loops[rows.integer(at: 0)] else {
+                guard let loop = try loops[rows.integer()] else {
                     throw rows.damage("a report of no loop")
                 }
-                try stacks.read(rows, at: 2, in: rows.duration_ns(at: 1))
+                try stacks.read(rows, in: rows.duration_ns())
                 stacks.forEachSample { stack, weight in
                     let sum = sums[Key(loop: loop, stack: stack)] ?? (0, 0)
                     sums[Key(loop: loop, stack: stack)] = (

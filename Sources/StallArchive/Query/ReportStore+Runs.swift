@@ -24,7 +24,8 @@ extension ReportStore {
             var hashes: [Int64: Int64] = [:]
             let groups = try connection.prepare("select id, hash from signature")
             while try groups.step() {
-                hashes[try groups.integer(at: 0)] = try groups.integer(at: 1)
+                let id = try groups.integer()
+                hashes[id] = try groups.integer()
             }
             var names: [String] = []
             var numbers: [String: Int] = [:]
@@ -40,7 +41,7 @@ extension ReportStore {
             let condition = Condition(filter)
             let rows = try connection.prepare(
                 """
-                select report.source, report.loop, report.signature, report.duration_ns, report.cause
+                select report.signature, report.source, report.loop, report.cause, report.duration_ns
                 from \(connection.reports(filter)) where \(condition.sql)
                 """)
             try condition.bind(to: rows)
@@ -48,8 +49,11 @@ extension ReportStore {
             var last = (source: Int64.min, loop: Int64.min)
             var (run, name, isWatched) = (0, 0, false)
             while try rows.step() {
-                guard let signature = rows.optionalInteger(at: 2) else { continue }
-                let place = (source: try rows.integer(at: 0), loop: try rows.integer(at: 1))
+                guard let signature = rows.optionalInteger() else {
+                    rows.skipRest()
+                    continue
+                }
+                let place = (source: try rows.integer(), loop: try rows.integer())
                 if place != last {
                     guard let loop = loops[place.loop] else {
                         throw rows.damage("a report of no loop")
@@ -63,8 +67,8 @@ extension ReportStore {
                 }
                 body(
                     RunStall(
-                        run: run, loop: name, signature: hash, cause: try rows.causeClass(at: 4),
-                        isWatched: isWatched, duration: .nanoseconds(try rows.duration_ns(at: 3))))
+                        run: run, loop: name, signature: hash, cause: try rows.causeClass(),
+                        isWatched: isWatched, duration: .nanoseconds(try rows.duration_ns())))
             }
             return true
         }

@@ -11,7 +11,8 @@ extension ReportStore {
     /// **Cost:** time grows with the reports, memory with the different sets of stacks.
     package func stackSets(_ filter: ReportFilter) throws(StoreError) -> StackSets {
         try answer { connection in
-            let reader = try SummaryReader(connection)
+            var sets = StackSets()
+            let loops = try LoopKinds(connection) { sets.number(ofExecutable: $0) }
             var filter = filter
             filter.verdicts = filter.verdicts ?? [.stalled]
             let condition = Condition(filter)
@@ -21,18 +22,14 @@ extension ReportStore {
                 from \(connection.reports(filter)) where \(condition.sql)
                 """)
             try condition.bind(to: rows)
-            var sets = StackSets()
-            let executables = reader.loops.mapValues { loop in
-                sets.number(ofExecutable: reader.runs[loop.run].buildID)
-            }
             var stacks = SampleStacks()
             while try rows.step() {
-                guard let executable = try executables[rows.integer(at: 0)] else {
+                guard let loop = try loops.loop(rows.integer()) else {
                     throw rows.damage("a report of no loop")
                 }
-                let duration = try rows.duration_ns(at: 1)
-                try stacks.read(rows, at: 2, in: duration)
-                sets.add(stacks.stall, lasting_ns: duration, executable: executable)
+                let duration = try rows.duration_ns()
+                try stacks.read(rows, in: duration)
+                sets.add(stacks.stall, lasting_ns: duration, executable: loop.executable)
             }
             return sets
         }
@@ -46,57 +43,60 @@ extension ReportStore {
     ) throws(StoreError) -> StallTable {
         try answer { connection in
             var table = StallTable()
-            let reader = try SummaryReader(connection)
+            let loops = try LoopKinds(connection) { table.sets.number(ofExecutable: $0) }
             let watched = try WatchedLoops(connection)
             let condition = Condition(filter)
             let rows = try connection.prepare(
                 """
-                select report.loop, report.verdict, report.state, report.cause, report.source,
-                    report.seq, report.start_us, report.duration_ns, report.samples,
-                    report.delayed_ns
+                select report.verdict, report.state, report.loop, report.source, report.cause,
+                    report.duration_ns, report.samples, report.delayed_ns, report.start_us,
+                    report.seq
                 from \(connection.reports(filter)) where \(condition.sql)
                 """)
             try condition.bind(to: rows)
-            table.runs = reader.runs
+            table.runs = loops.runs
             table.stalls.reserveCapacity(min(max(expected, 0), 1 << 24))
-            let executables = reader.loops.mapValues { loop in
-                table.sets.number(ofExecutable: reader.runs[loop.run].buildID)
-            }
-            var facts: [LoopCause: Int32] = [:]
+            var facts: [KindCause: Int32] = [:]
             var stacks = SampleStacks()
             while try rows.step() {
-                let verdict: StallVerdict = try rows.value(at: 1)
+                let verdict: StallVerdict = try rows.value()
                 table.counts[verdict, default: 0] += 1
-                guard verdict == .stalled else { continue }
-                let state: StallState = try rows.value(at: 2)
+                guard verdict == .stalled else {
+                    rows.skipRest()
+                    continue
+                }
+                let state: StallState = try rows.value()
                 table.openCount += state == .open ? 1 : 0
                 table.hangCount += state == .hang ? 1 : 0
-                let (loop, source) = try (rows.integer(at: 0), rows.integer(at: 4))
-                guard let executable = executables[loop] else {
+                let (loopNumber, source) = try (rows.integer(), rows.integer())
+                guard let loop = loops.loop(loopNumber) else {
                     throw rows.damage("a report of no loop")
                 }
-                let key = LoopCause(
-                    loop: loop, cause: try rows.causeClass(at: 3),
-                    isWatched: watched.contains(source: source, loop: loop))
+                let key = KindCause(
+                    kind: loop.kind, cause: try rows.causeClass(),
+                    isWatched: watched.contains(source: source, loop: loopNumber))
                 let number = facts[key] ?? Int32(table.facts.count)
                 if number == table.facts.count {
                     facts[key] = number
-                    let facts = reader.loops[loop]!
+                    let kind = loops.kinds[Int(loop.kind)]
                     table.facts.append(
                         StallTable.Facts(
-                            run: facts.run, loop: facts.name, cause: key.cause,
+                            run: kind.run, loop: kind.name, cause: key.cause,
                             isWatched: key.isWatched))
                 }
-                let duration = try rows.duration_ns(at: 7)
-                try stacks.read(rows, at: 8, in: duration)
-                let set = table.sets.number(of: stacks.stall.stacks, executable: executable)
-                if stacks.stall.stacks.count > 1 { table.weights += stacks.stall.weights }
-                let delayed = try rows.delayed_ns(at: 9, in: duration)
+                let duration = try rows.duration_ns()
+                try stacks.read(rows, in: duration)
+                let set = table.sets.number(
+                    of: stacks.stall.stacks, executable: loop.executable)
+                if stacks.stall.stacks.count > 1 {
+                    table.weights.append(contentsOf: stacks.stall.weights)
+                }
+                let delayed = try rows.delayed_ns(in: duration)
                 if delayed > 0 { table.delayed_ns[table.stalls.count] = delayed }
                 table.stalls.append(
                     StallTable.Stall(
-                        start_us: try rows.time_us(at: 6), duration_ns: duration,
-                        source: source, seq: try rows.integer(at: 5), facts: number,
+                        start_us: try rows.time_us(), duration_ns: duration,
+                        source: source, seq: try rows.integer(), facts: number,
                         set: Int32(set)))
             }
             return table
@@ -108,7 +108,7 @@ extension ReportStore {
             let rows = try connection.prepare(
                 "select id from report where source = ? and seq = ?")
             try rows.bind(source, seq)
-            return try rows.step() ? rows.uniqueID(at: 0) : nil
+            return try rows.step() ? rows.uniqueID() : nil
         }
     }
 
@@ -131,8 +131,8 @@ extension ReportStore {
     }
 }
 
-private struct LoopCause: Hashable {
-    var loop: Int64
+private struct KindCause: Hashable {
+    var kind: Int32
     var cause: CauseClass?
     var isWatched: Bool
 }
@@ -146,9 +146,8 @@ package struct SampleStacks {
     package init() {}
 
     /// Reads the samples that are not late and have a stack.
-    mutating func read(_ rows: Statement, at column: CInt, in duration_ns: Int64) throws(StoreError)
-    {
-        guard read(rows.blob(at: column), in: duration_ns, { $0 }) else {
+    mutating func read(_ rows: Statement, in duration_ns: Int64) throws(StoreError) {
+        guard read(rows.blob(), in: duration_ns, { $0 }) else {
             throw rows.damage("a report's samples are not a list")
         }
     }

@@ -17,7 +17,7 @@ extension ReportStore {
             func list(_ sql: String) throws -> [String] {
                 let rows = try connection.prepare(sql)
                 var list: [String] = []
-                while try rows.step() { list.append(rows.text(at: 0)) }
+                while try rows.step() { list.append(rows.text()) }
                 return list
             }
             var status = StoreStatus(
@@ -54,8 +54,8 @@ extension ReportStore {
                 """)
             while try losses.step() {
                 // A reason that this program does not know is for `check` to report.
-                guard let reason: LossReason = try? losses.value(at: 0) else { continue }
-                status.losses[reason] = Int(min(max(0, losses.double(at: 1)), 9e18))
+                let (reason, count): (LossReason?, _) = (try? losses.value(), losses.double())
+                if let reason { status.losses[reason] = Int(min(max(0, count), 9e18)) }
             }
             return status
         }
@@ -95,13 +95,16 @@ extension StoreStatus {
         guard day > .min else { return }
         let rows = try connection.prepare(
             """
-            select report.verdict, report.start_us
+            select report.start_us, report.verdict
             from \(Connection.reportsByDay(Int64.min.day...day - 1))
             """)
         while try rows.step() {
-            let start = try rows.time_us(at: 1)
-            guard start.day < day else { continue }
-            noteReports(1, try rows.value(at: 0), first: start, last: start)
+            let start = try rows.time_us()
+            guard start.day < day else {
+                rows.skipRest()
+                continue
+            }
+            noteReports(1, try rows.value(), first: start, last: start)
         }
     }
 
@@ -109,22 +112,20 @@ extension StoreStatus {
     fileprivate mutating func addReports(_ connection: Connection) throws {
         let loops = try LoopFacts.all(connection, ReportFilter())
         let rows = try connection.prepare(
-            "select verdict, start_us, state, loop, duration_ns, samples, source from report")
+            "select verdict, start_us, state, samples, loop, duration_ns, source from report")
         let watched = try WatchedLoops(connection)
         var samples = 0
         while try rows.step() {
-            let (verdict, start): (StallVerdict, _) = (
-                try rows.value(at: 0), try rows.time_us(at: 1)
-            )
+            let (verdict, start): (StallVerdict, _) = (try rows.value(), try rows.time_us())
             noteReports(1, verdict, first: start, last: start)
-            reportsByState[try rows.value(at: 2), default: 0] += 1
-            if verdict == .stalled, let loop = try loops[rows.integer(at: 3)] {
+            reportsByState[try rows.value(), default: 0] += 1
+            samples += try rows.samples().count
+            let (number, duration, source) = try (rows.integer(), rows.integer(), rows.integer())
+            if verdict == .stalled, let loop = loops[number] {
                 noteLost(
-                    try rows.integer(at: 4), loop: loop.name,
-                    isWatched: watched.contains(
-                        source: try rows.integer(at: 6), loop: try rows.integer(at: 3)))
+                    duration, loop: loop.name,
+                    isWatched: watched.contains(source: source, loop: number))
             }
-            samples += try rows.samples(at: 5).count
         }
         sampleCount = samples
     }

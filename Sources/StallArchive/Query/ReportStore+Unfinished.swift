@@ -17,7 +17,7 @@ extension ReportStore {
                 """)
             var locations: [CodeLocation] = []
             while try rows.step() {
-                let location = try reader.place(try rows.integer(at: 0)).location
+                let location = try reader.place(try rows.integer()).location
                 if location.buildID != nil { locations.append(location) }
             }
             return locations

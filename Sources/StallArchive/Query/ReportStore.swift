@@ -105,9 +105,12 @@ package final class ReportStore: QueryableStore {
             try condition.bind(to: rows)
             var parts = Array(repeating: StallTotals(), count: max(bounds.count - 1, 0))
             while try rows.step() {
-                let start = try rows.time(at: 0)
-                guard let part = bounds.part(of: start) else { continue }
-                parts[part].add(.nanoseconds(try rows.duration_ns(at: 1)))
+                let start = try rows.time()
+                guard let part = bounds.part(of: start) else {
+                    rows.skipRest()
+                    continue
+                }
+                parts[part].add(.nanoseconds(try rows.duration_ns()))
             }
             return parts
         }
@@ -158,26 +161,6 @@ package final class ReportStore: QueryableStore {
                 """)
             try condition.bind(to: rows)
             return try ReportReader(connection).all(rows)
-        }
-    }
-
-    /// Where the reports that the filter selects were first written to, by their ids.
-    package func origins(_ filter: ReportFilter) throws(StoreError) -> [UniqueID: ReportOrigin] {
-        try answer { connection in
-            let condition = Condition(filter)
-            let rows = try connection.prepare(
-                """
-                select report.id, source.store, report.seq, report.revision
-                from report join source on source.id = report.source where \(condition.sql)
-                """)
-            try condition.bind(to: rows)
-            var origins: [UniqueID: ReportOrigin] = [:]
-            while try rows.step() {
-                origins[try rows.uniqueID(at: 0)] = ReportOrigin(
-                    store: try rows.uniqueID(at: 1), seq: try rows.integer(at: 2),
-                    revision: try rows.integer(at: 3))
-            }
-            return origins
         }
     }
 
@@ -248,9 +231,9 @@ func readImages(_ rows: Statement) throws -> [Image] {
     while try rows.step() {
         images.append(
             Image(
-                path: rows.text(at: 0), buildID: rows.optionalBytes(at: 1).map(BuildID.init),
-                loadAddress: UInt64(bitPattern: try rows.integer(at: 2)),
-                endAddress: UInt64(bitPattern: try rows.integer(at: 3))))
+                path: rows.text(), buildID: rows.optionalBytes().map(BuildID.init),
+                loadAddress: UInt64(bitPattern: try rows.integer()),
+                endAddress: UInt64(bitPattern: try rows.integer())))
     }
     return images
 }

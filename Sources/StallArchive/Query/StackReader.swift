@@ -89,21 +89,21 @@ struct StackRows {
             throw findLocation.damage("a stack refers to location \(id), which is missing")
         }
         let location = CodeLocation(
-            imagePath: findLocation.optionalText(at: 0),
-            buildID: findLocation.optionalBytes(at: 1).map(BuildID.init),
-            offset: UInt64(bitPattern: try findLocation.integer(at: 2)),
-            kind: try findLocation.value(at: 3))
-        let isLookedUp = try findLocation.integer(at: 4) > 0
+            imagePath: findLocation.optionalText(),
+            buildID: findLocation.optionalBytes().map(BuildID.init),
+            offset: UInt64(bitPattern: try findLocation.integer()),
+            kind: try findLocation.value())
+        let isLookedUp = try findLocation.integer() > 0
         findLocation.reset()
         var frames: [Frame] = []
         try findFrames.bind(id)
         while try findFrames.step() {
             var frame = Frame(location)
-            frame.function = findFrames.optionalText(at: 0)
-            frame.rawName = findFrames.optionalText(at: 1)
-            frame.file = findFrames.optionalText(at: 2)
-            frame.line = findFrames.optionalInteger(at: 3).map { Int($0) }
-            frame.isInlined = try findFrames.integer(at: 4) != 0
+            frame.function = findFrames.optionalText()
+            frame.rawName = findFrames.optionalText()
+            frame.file = findFrames.optionalText()
+            frame.line = findFrames.optionalInteger().map { Int($0) }
+            frame.isInlined = try findFrames.integer() != 0
             frames.append(frame)
         }
         if frames.isEmpty { frames = [Frame(location)] }

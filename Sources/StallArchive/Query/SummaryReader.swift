@@ -8,8 +8,8 @@ internal import StallStore
 struct SummaryReader {
     /// The columns that `all` reads, in its order.
     static let columns = """
-        report.id, report.loop, report.start_us, report.duration_ns, report.state, report.verdict,
-        report.samples, report.cause, report.source, report.ending, report.delayed_ns
+        report.loop, report.duration_ns, report.samples, report.id, report.start_us,
+        \(StallOutcome.columns), report.verdict, report.cause, report.delayed_ns, report.source
         """
 
     /// Every process of the store, whether it has reports or not.
@@ -40,28 +40,25 @@ struct SummaryReader {
     func all(_ rows: Statement) throws -> [ReportSummary] {
         var reports: [ReportSummary] = []
         while try rows.step() {
-            let loopRow = try rows.integer(at: 1)
+            let loopRow = try rows.integer()
             guard let loop = loops[loopRow] else { throw rows.damage("a report of no loop") }
-            let duration = try rows.duration_ns(at: 3)
-            let stacks = try Self.stacks(rows, at: 6, in: duration)
+            let duration = try rows.duration_ns()
+            let stacks = try Self.stacks(rows, in: duration)
             var report = ReportSummary(
-                id: try rows.uniqueID(at: 0), run: loop.run, loop: loop.name,
-                start: try rows.time(at: 2),
-                duration: .nanoseconds(duration), state: try rows.value(at: 4),
-                ending: rows.isNull(at: 9) ? nil : try rows.value(at: 9),
-                verdict: try rows.value(at: 5), cause: try rows.causeClass(at: 7), stacks: stacks)
-            report.delayed = try rows.delayed(at: 10, in: duration)
-            report.isWatched = watched.contains(source: try rows.integer(at: 8), loop: loopRow)
+                id: try rows.uniqueID(), run: loop.run, loop: loop.name,
+                start: try rows.time(),
+                duration: .nanoseconds(duration), outcome: try rows.outcome(),
+                verdict: try rows.value(), cause: try rows.causeClass(), stacks: stacks)
+            report.delayed = try rows.delayed(in: duration)
+            report.isWatched = watched.contains(source: try rows.integer(), loop: loopRow)
             reports.append(report)
         }
         return reports
     }
 
     /// The stacks of a report's samples that are not late.
-    static func stacks(
-        _ rows: Statement, at column: CInt, in duration_ns: Int64
-    ) throws -> [WeightedStack] {
-        let samples = try rows.samples(at: column)
+    static func stacks(_ rows: Statement, in duration_ns: Int64) throws -> [WeightedStack] {
+        let samples = try rows.samples()
         return zip(samples, samples.weights(in: duration_ns)).compactMap { sample, weight in
             guard let stack = sample.stack, !sample.isLate else { return nil }
             return WeightedStack(stack: stack, weight: .nanoseconds(weight))

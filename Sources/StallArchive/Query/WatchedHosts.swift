@@ -23,8 +23,8 @@ extension Connection {
         while try rows.step() {
             hosts.append(
                 WatchedHost(
-                    host: rows.text(at: 0), app: rows.text(at: 1),
-                    last: UnixTime(microseconds: try rows.time_us(at: 2))))
+                    host: rows.text(), app: rows.text(),
+                    last: UnixTime(microseconds: try rows.time_us())))
         }
         return WatchedHost.recent(hosts, at: now)
     }

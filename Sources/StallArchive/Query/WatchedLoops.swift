@@ -17,7 +17,7 @@ struct WatchedLoops {
         let table = try connection.isGrouped ? "watched_loop" : "exposure"
         let rows = try connection.prepare("select distinct source, loop from \(table)")
         while try rows.step() {
-            keys.insert(Key(source: try rows.integer(at: 0), loop: try rows.integer(at: 1)))
+            keys.insert(Key(source: try rows.integer(), loop: try rows.integer()))
         }
     }
 

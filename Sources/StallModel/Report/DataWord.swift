@@ -15,7 +15,6 @@ extension DataWord {
 }
 
 extension CauseClass: DataWord {}
-extension StallEnding: DataWord {}
 
 extension StallState: DataWord {
     package var word: String {

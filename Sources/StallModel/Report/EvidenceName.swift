@@ -23,6 +23,11 @@ package enum EvidenceName: String, CaseIterable {
     /// Others that were open meanwhile. They are not accused.
     case openRequest = "open request"
     case openSpan = "open span"
+    /// A test that hangs, the line of its function, and what its thread or its task waits for.
+    case test
+    case testLine = "test line"
+    case waitsFor = "waits for"
+    case awaits
     /// Where the process ran.
     case pod
     case namespace

@@ -32,3 +32,30 @@ public enum StallEnding: UInt8, CaseIterable, Hashable, Sendable {
         self = ending
     }
 }
+
+extension StallEnding: DataWord {}
+
+/// Whether a stall still lasts, and the event that ended it: two facts that stores and queries pass on as one.
+package struct StallOutcome: Hashable, Sendable {
+    package var state: StallState
+    /// Nil while it lasts, or if unknown.
+    package var ending: StallEnding?
+
+    package init(_ state: StallState, _ ending: StallEnding? = nil) {
+        (self.state, self.ending) = (state, ending)
+    }
+}
+
+extension StallReport {
+    /// Whether it still lasts, has ended, or became a hang.
+    public var state: StallState {
+        get { outcome.state }
+        set { outcome.state = newValue }
+    }
+
+    /// The event that ended it; nil while it lasts, or if unknown.
+    public var ending: StallEnding? {
+        get { outcome.ending }
+        set { outcome.ending = newValue }
+    }
+}

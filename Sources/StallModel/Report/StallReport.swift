@@ -117,10 +117,7 @@ public struct StallReport: Hashable, Sendable {
     public var threshold: Duration
     /// How much later than the threshold it was noticed.
     public var detectionDelay: Duration
-    /// Whether it still lasts, has ended, or became a hang.
-    public var state: StallState
-    /// The event that ended it; nil while it lasts, or if unknown.
-    public var ending: StallEnding?
+    package var outcome: StallOutcome
     /// Whether it was the loop's own time.
     public var verdict: StallVerdict
     /// The samples of the stalled thread, in chronological order.
@@ -139,7 +136,7 @@ public struct StallReport: Hashable, Sendable {
         activity: String? = nil,
         start: UnixTime, duration: Duration, cpuTime: Duration = .zero,
         delayedTime: Duration = .zero, threshold: Duration,
-        detectionDelay: Duration = .zero, state: StallState, ending: StallEnding? = nil,
+        detectionDelay: Duration = .zero, state: StallState,
         verdict: StallVerdict = .stalled,
         samples: [Sample] = [], cause: StallCause? = nil, threads: [ThreadSnapshot] = [],
         skippedThreadCount: Int = 0, agentTime: Duration = .zero
@@ -156,8 +153,7 @@ public struct StallReport: Hashable, Sendable {
         self.delayedTime = delayedTime
         self.threshold = threshold
         self.detectionDelay = detectionDelay
-        self.state = state
-        self.ending = ending
+        outcome = StallOutcome(state)
         self.verdict = verdict
         self.samples = samples
         self.cause = cause

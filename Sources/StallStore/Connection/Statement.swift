@@ -7,7 +7,7 @@ package import StallModel
 package final class Statement {
     private let handle: OpaquePointer
     private let connection: Connection
-    /// The column that is read next, where a read names none.
+    /// The column that is read next, where a read names none; 0 where none of the row was read in that way.
     private var column: CInt = 0
 
     package init(_ sql: String, on connection: Connection) throws(StoreError) {
@@ -27,7 +27,7 @@ package final class Statement {
     /// Never inlined: there is a copy for each list of types already.
     @inline(never)
     package func bind<each Value: SQLValue>(_ values: repeat each Value) throws(StoreError) {
-        sqlite3_reset(handle)
+        reset()
         var index: CInt = 0
         var code = SQLITE_OK
         for value in repeat each values {
@@ -39,7 +39,7 @@ package final class Statement {
 
     /// Starts over with values whose number is known only at run time.
     package func bind(all values: [any SQLValue]) throws(StoreError) {
-        sqlite3_reset(handle)
+        reset()
         for (index, value) in values.enumerated() {
             let code = value.bind(to: handle, at: CInt(index) + 1)
             guard code == SQLITE_OK else { throw connection.error(code) }
@@ -55,7 +55,7 @@ package final class Statement {
     /// Goes to the next row; false when there is none, and then the statement holds no lock any
     /// more.
     package func step() throws(StoreError) -> Bool {
-        column = 0
+        endRow()
         let code = sqlite3_step(handle)
         if code == SQLITE_ROW { return true }
         let error = code == SQLITE_DONE ? nil : connection.error(code)
@@ -135,17 +135,35 @@ package final class Statement {
         .damaged(path: connection.path, detail: detail)
     }
 
-    /// Gives up the rows that are left.
-    package func reset() { sqlite3_reset(handle) }
+    /// Gives up the rows that are left, and the rest of this one.
+    package func reset() {
+        column = 0
+        sqlite3_reset(handle)
+    }
 
-    // Reads without an index take the columns one after the other.
+    // Reads without an index take the columns one after the other: all of them, in each row. A read that some rows go
+    // without would give its column to the read behind it. Debug builds, and with them all tests, trap where a row is
+    // left before its last column without `skipRest`.
+
+    /// Ends the row whose columns were read one after the other.
+    package func endRow() {
+        assert(
+            column == 0 || column >= sqlite3_column_count(handle),
+            "the row ends at column \(column): \(String(cString: sqlite3_sql(handle)))")
+        column = 0
+    }
 
     /// Passes over a column.
     package func next() -> CInt {
+        assert(
+            column < sqlite3_column_count(handle),
+            "there is no column \(column): \(String(cString: sqlite3_sql(handle)))")
         defer { column += 1 }
         return column
     }
     package func skip(_ count: CInt) { column += count }
+    /// Leaves the rest of the row unread.
+    package func skipRest() { column = .max }
     package func go(to column: CInt) { self.column = column }
 
     /// SQLite's number of the value's type.

@@ -317,7 +317,7 @@ extension [StoredSample] {
     }
 
     /// Leaves out the weights that follow from the rest.
-    package mutating func omitImpliedWeights(in duration_ns: Int64) {
+    mutating func omitImpliedWeights(in duration_ns: Int64) {
         for (index, weight) in impliedWeights(in: duration_ns).enumerated()
         where self[index].weight_ns == weight {
             self[index].weight_ns = nil

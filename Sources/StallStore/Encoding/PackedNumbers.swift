@@ -34,7 +34,7 @@ extension Slice<UnsafeRawBufferPointer> {
     package mutating func popDuration() -> Int64? { popLEB128().map { Int64($0) } }
 
     /// Takes a length of time off the front; nil for one that no report can have.
-    package mutating func popLimited() -> Int64? {
+    mutating func popLimited() -> Int64? {
         popDuration().flatMap { $0 <= ValueLimits.duration_ns ? $0 : nil }
     }
 

@@ -26,6 +26,11 @@ extension Statement {
         return id
     }
 
+    package func optionalUniqueID() throws(StoreError) -> UniqueID? {
+        let column = next()
+        return isNull(at: column) ? nil : try uniqueID(at: column)
+    }
+
     // Each enum that rows hold, by its raw value. One generic function for all is not specialized for callers in other
     // modules: there it took most of the time of reading a report's row.
     package func value(at column: CInt? = nil) throws(StoreError) -> LoopPhase {
@@ -35,9 +40,6 @@ extension Statement {
         try rawValue(at: column)
     }
     package func value(at column: CInt? = nil) throws(StoreError) -> StallVerdict {
-        try rawValue(at: column)
-    }
-    package func value(at column: CInt? = nil) throws(StoreError) -> StallEnding {
         try rawValue(at: column)
     }
     package func value(at column: CInt? = nil) throws(StoreError) -> CauseClass {
@@ -54,7 +56,7 @@ extension Statement {
     }
 
     /// A value that is stored as the raw value of an enum.
-    private func rawValue<Value: RawRepresentable<UInt8>>(
+    func rawValue<Value: RawRepresentable<UInt8>>(
         at column: CInt?
     ) throws(StoreError) -> Value {
         let number = try integer(at: column)

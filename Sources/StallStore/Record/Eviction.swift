@@ -182,8 +182,8 @@ package struct Eviction {
             let rows = try connection.prepare("select samples, threads from report")
             while try rows.step() {
                 let stacks =
-                    try rows.samples(at: 0).compactMap(\.stack)
-                    + rows.threads(at: 1).compactMap(\.stack)
+                    try rows.samples().compactMap(\.stack)
+                    + rows.threads().compactMap(\.stack)
                 for stack in stacks where seen.insert(stack).inserted { try keep(stack) }
             }
         }
@@ -195,7 +195,7 @@ package struct Eviction {
             var seen: Set<Int64> = []
             let rows = try connection.prepare("select locations from stack")
             while try rows.step() {
-                guard let entries = [StackEntry](encoded: rows.blob(at: 0)) else {
+                guard let entries = [StackEntry](encoded: rows.blob()) else {
                     throw rows.damage("a stack is not a list of locations")
                 }
                 for entry in entries where seen.insert(entry.location).inserted {

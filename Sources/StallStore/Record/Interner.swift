@@ -272,7 +272,7 @@ package final class Interner {
         if let known = locations[hash] { return known }
         try findLocation.bind(hash)
         guard try findLocation.step() else { return nil }
-        let known = (try findLocation.integer(at: 0), detail: try findLocation.integer(at: 1))
+        let known = (try findLocation.integer(), detail: try findLocation.integer())
         findLocation.reset()
         locations[hash] = known
         return known
@@ -364,9 +364,9 @@ package final class Interner {
         while try findNames.step() {
             names.append(
                 FrameNames(
-                    name: findNames.optionalText(at: 0), rawName: findNames.optionalText(at: 1),
-                    file: findNames.optionalText(at: 2), line: findNames.optionalInteger(at: 3),
-                    isInlined: try findNames.integer(at: 4) != 0))
+                    name: findNames.optionalText(), rawName: findNames.optionalText(),
+                    file: findNames.optionalText(), line: findNames.optionalInteger(),
+                    isInlined: try findNames.integer() != 0))
         }
         return names
     }
@@ -385,7 +385,8 @@ package final class Interner {
         var before: [[String?]] = []
         try findNames.bind(location.id)
         while try findNames.step() {
-            before.append([findNames.optionalText(at: 0), findNames.optionalText(at: 1)])
+            before.append([findNames.optionalText(), findNames.optionalText()])
+            findNames.skipRest()
         }
         try removeFrames.run(location.id)
         for (position, frame) in frames.enumerated() {

@@ -15,7 +15,7 @@ package struct OpenReports {
             """)
         mark = try connection.prepare(
             """
-            update report set state = ?1, ending = ?2, duration_ns = ifnull(?3, duration_ns),
+            update report set \(StallOutcome.assignment), duration_ns = ifnull(?3, duration_ns),
                 delayed_ns = min(delayed_ns, ifnull(?3, duration_ns)), revision = ifnull(?4, revision)
             where source = ?5 and seq = ?6
             """)
@@ -38,9 +38,8 @@ package struct OpenReports {
     package func close(_ seq: Int64, of source: Int64, as end: OpenStallEnd, revision: Int64?)
         throws
     {
-        try mark.run(
-            Int64(end.state.rawValue), Int64(end.ending.rawValue), end.duration_ns, revision,
-            source, seq)
+        let (state, event) = end.outcome.numbers
+        try mark.run(state, event, end.duration_ns, revision, source, seq)
     }
 }
 
@@ -53,9 +52,6 @@ package struct OpenReport {
 
     /// How the stall ended, if its process is over.
     package func end(in store: String, _ here: ProcessLife) -> OpenStallEnd? {
-        let record = ProcessRecord(of: run, besideStore: store)
-        return here.ending(of: run, record).map {
-            record.end(of: id, otherwise: $0, known_ns: duration_ns)
-        }
+        ProcessRecord(of: run, besideStore: store).end(of: id, here, known_ns: duration_ns)
     }
 }

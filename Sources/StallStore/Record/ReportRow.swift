@@ -1,5 +1,5 @@
 // One row of the table `report`: its values, and the names of their columns, in one order. Every writer of reports binds
-// them here, the agent too; every reader of whole reports is in StallArchive/Encoding/ReportRow+Reading.swift.
+// them here, the agent too, and every reader of whole reports reads them here.
 
 package import StallModel
 
@@ -12,7 +12,7 @@ package struct ReportRow: Equatable {
     package var mode: Int64 = 0
     package var activity: Int64?
     package var phase = LoopPhase.unknown
-    package var state = StallState.ended
+    package var outcome = StallOutcome(.ended)
     package var verdict = StallVerdict.stalled
     package var start_us: Int64 = 0
     package var duration_ns: Int64 = 0
@@ -23,7 +23,6 @@ package struct ReportRow: Equatable {
     package var threads: [StoredThread] = []
     package var agent_ns: Int64 = 0
     package var skippedThreads: Int64 = 0
-    package var ending: StallEnding?
     /// How its evidence is written where it is shared; nil in an agent's store, whose causes have it as text.
     package var evidence: SharedEvidence?
     /// The part of the duration that was not the thread's own; zero where none is known.
@@ -47,7 +46,7 @@ package struct ReportRow: Equatable {
     ) throws {
         self.init(seq: seq, revision: revision, id: report.id)
         (self.loop, self.mode, self.activity) = (loop, mode, activity)
-        (phase, state, verdict) = (report.phase, report.state, report.verdict)
+        (phase, outcome, verdict) = (report.phase, report.outcome, report.verdict)
         start_us = report.start.microseconds
         duration_ns = report.duration.nanoseconds
         cpu_ns = report.cpuTime.nanoseconds
@@ -70,12 +69,11 @@ package struct ReportRow: Equatable {
         }
         agent_ns = report.agentTime.nanoseconds
         skippedThreads = Int64(report.skippedThreadCount)
-        ending = report.ending
         delayed_ns = min(report.delayedTime.nanoseconds, duration_ns)
     }
 
     /// The columns that the checksum covers, in its order.
-    package static let checkedColumns = [
+    static let checkedColumns = [
         "seq", "revision", "id", "loop", "mode", "activity", "phase", "state", "verdict",
         "start_us",
         "duration_ns", "cpu_ns", "detection_delay_ns", "samples", "cause", "cause_confidence",
@@ -83,7 +81,7 @@ package struct ReportRow: Equatable {
     ]
     /// Columns that came later: the checksum covers them in rows where they hold something. One that a later migration
     /// adds goes to their end.
-    package static let laterColumns = [
+    static let laterColumns = [
         "evidence", "evidence_numbers", "cause_permille", "delayed_ns",
     ]
     package static let columns = checkedColumns + laterColumns + ["checksum", "signature"]
@@ -120,7 +118,7 @@ package struct ReportRow: Equatable {
         row.check(mode)
         row.check(activity)
         row.check(Int64(phase.rawValue))
-        row.check(Int64(state.rawValue))
+        row.check(outcome.numbers.state)
         row.check(Int64(verdict.rawValue))
         row.check(start_us)
         row.check(duration_ns)
@@ -133,7 +131,7 @@ package struct ReportRow: Equatable {
         row.check(threads.isEmpty ? nil : threads.encoded)
         row.check(agent_ns)
         row.check(skippedThreads)
-        row.check(ending.map { Int64($0.rawValue) })
+        row.check(outcome.numbers.ending)
         row.checkLater(evidence?.id)
         row.checkLater(evidence?.numbers)
         row.checkLater(permille)
@@ -143,12 +141,96 @@ package struct ReportRow: Equatable {
         try row.finish()
     }
 
+    package var state: StallState { outcome.state }
     /// The confidence in thousandths, where it is written as such.
     package var permille: Int64? { evidence == nil ? nil : cause?.permille }
     /// The confidence, where it is not.
     package var confidence: Double? { permille == nil ? cause?.confidence : nil }
     /// The rest of the cause, as it is written.
     package var detail: [UInt8]? { evidence == nil ? cause?.detail : evidence?.detail }
+}
+
+// MARK: Reading
+
+extension ReportRow {
+    private static let readColumns = checkedColumns + laterColumns + ["signature"]
+
+    /// The columns that `init(_:)` reads, of the table `report`.
+    ///
+    /// - Parameter threads: Otherwise there are none in the rows.
+    package static func selected(threads: Bool = true) -> String {
+        readColumns.map { $0 == "threads" && !threads ? "x''" : "report." + $0 }
+            .joined(separator: ", ")
+    }
+
+    /// The number of these columns: others may follow.
+    package static let selectedCount = CInt(readColumns.count)
+    /// The columns that the checksum covers, and those that it covers where they hold something.
+    package static let checked = 0..<CInt(checkedColumns.count)
+    package static let later =
+        checked.upperBound..<checked.upperBound + CInt(laterColumns.count)
+
+    /// The index of a column among them.
+    package static func place(of column: String) -> CInt {
+        CInt(readColumns.firstIndex(of: column)!)
+    }
+
+    /// Reads the row without its cause.
+    package init(_ row: Statement) throws(StoreError) {
+        self.init(seq: try row.integer(), revision: try row.integer(), id: try row.uniqueID())
+        loop = try row.integer()
+        mode = try row.integer()
+        activity = row.optionalInteger()
+        phase = try row.value()
+        outcome.state = try row.value()
+        verdict = try row.value()
+        start_us = try row.time_us()
+        duration_ns = try row.duration_ns()
+        cpu_ns = try row.duration_ns()
+        detectionDelay_ns = try row.duration_ns()
+        samples = try row.samples()
+        row.skip(3)
+        threads = try row.threads()
+        agent_ns = try row.duration_ns()
+        skippedThreads = try row.count()
+        outcome.ending = try row.ending()
+        row.skip(3)
+        delayed_ns = try row.delayed_ns(in: duration_ns)
+        signature = row.optionalInteger()
+    }
+
+    /// A condition of SQL that holds for every row within the limits.
+    package static let limits = """
+        length(id) = 16 and start_us between 0 and \(ValueLimits.time_us)
+        and \(durations) and skipped_threads between 0 and \(ValueLimits.count)
+        and ifnull(delayed_ns, 0) between 0 and duration_ns
+        and ifnull(ending, 1) between 1 and \(StallEnding.allCases.map(\.rawValue).max()!)
+        """
+
+    private static let durations = ["duration_ns", "cpu_ns", "detection_delay_ns", "agent_ns"]
+        .map { "\($0) between 0 and \(ValueLimits.duration_ns)" }.joined(separator: " and ")
+}
+
+extension StallOutcome {
+    /// The columns that `Statement.outcome` reads.
+    package static let columns = "report.state, report.ending"
+    /// Sets them to the first two values that are bound, `numbers`.
+    static let assignment = "state = ?1, ending = ?2"
+
+    var numbers: (state: Int64, ending: Int64?) {
+        (Int64(state.rawValue), ending.map { Int64($0.rawValue) })
+    }
+}
+
+extension Statement {
+    package func outcome() throws(StoreError) -> StallOutcome {
+        StallOutcome(try value(), try ending())
+    }
+
+    fileprivate func ending() throws(StoreError) -> StallEnding? {
+        let column = next()
+        return isNull(at: column) ? nil : try rawValue(at: column)
+    }
 }
 
 /// A cause's evidence as a central store has it.

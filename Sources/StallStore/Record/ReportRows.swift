@@ -5,8 +5,8 @@ internal import StallModel
 /// Adds reports and brings them up to date. Works within the transaction of its caller.
 package struct ReportRows {
     private let connection: Connection
-    private let add, update, find, findSame, findState: Statement
-    private let findColumns, setChecksum, findRevision: Statement
+    private let add, update, find, findSame, findProgress: Statement
+    private let findColumns, setChecksum, findRevision, findLast: Statement
 
     package init(_ connection: Connection) throws {
         self.connection = connection
@@ -22,8 +22,8 @@ package struct ReportRows {
                 and (cause_detail is ? and evidence is null
                     or cause_detail is ? and evidence = ? and evidence_numbers = ?)
             """)
-        findState = try connection.prepare(
-            "select state, duration_ns from report where source = ? and seq = ?")
+        findProgress = try connection.prepare(
+            "select id, state, duration_ns from report where source = ? and seq = ?")
         findColumns = try connection.prepare(
             """
             select \((ReportRow.checkedColumns + ReportRow.laterColumns).joined(separator: ", "))
@@ -31,6 +31,8 @@ package struct ReportRows {
             """)
         findRevision = try connection.prepare(
             "select revision from report where source = ? and seq = ? and id = ?")
+        findLast = try connection.prepare(
+            "select seq from report where source = ? order by seq desc limit 1")
         setChecksum = try connection.prepare(
             "update report set checksum = ? where source = ? and seq = ?")
     }
@@ -43,13 +45,13 @@ package struct ReportRows {
     }
 
     /// How far a report has come; nil when it is not there.
-    package func progress(source: Int64, seq: Int64) throws -> (isOpen: Bool, duration_ns: Int64)? {
-        try findState.bind(source, seq)
-        defer { findState.reset() }
-        guard try findState.step() else { return nil }
-        return (
-            try findState.integer() == Int64(StallState.open.rawValue), try findState.integer()
-        )
+    package func progress(source: Int64, seq: Int64) throws -> ReportProgress? {
+        try findProgress.bind(source, seq)
+        defer { findProgress.reset() }
+        guard try findProgress.step() else { return nil }
+        return ReportProgress(
+            id: try findProgress.uniqueID(), state: try findProgress.value(),
+            duration_ns: try findProgress.integer())
     }
 
     /// Whether the report of this number has the content of the row. The cost of its capture does not matter, nor does
@@ -64,7 +66,7 @@ package struct ReportRows {
             row.cause?.detail, row.evidence?.detail, row.evidence?.id, row.evidence?.numbers)
         defer { findSame.reset() }
         // Older programs encoded the same samples in another way.
-        return try findSame.step() && findSame.samples(at: 0) == row.samples
+        return try findSame.step() && findSame.samples() == row.samples
     }
 
     /// Renews the checksum of a report after columns were changed in place.
@@ -82,6 +84,9 @@ package struct ReportRows {
     package func isKnown(_ row: ReportRow, source: Int64) throws -> Bool {
         try findRevision.found(source, row.seq, row.id) ?? -1 >= row.revision
     }
+
+    /// The highest number of a source's reports.
+    package func lastNumber(ofSource source: Int64) throws -> Int64? { try findLast.found(source) }
 
     package enum Outcome {
         case added

@@ -6,11 +6,10 @@ import StallQuery
 import Testing
 import TestSupport
 
-/// Goal: the schema is what was reviewed, and every migration in the folder is in the binary.
-/// Method: the folder and a snapshot file are read from the sources beside this test.
+/// Goal: every migration in the folder is in the binary. Method: the folder is read from the sources beside this test.
+/// ExcerptTests compares the schema that they make together with a file for reviewers.
 @Suite struct SchemaTests {
     let directory = try! TemporaryDirectory()
-    static let tests = URL(filePath: #filePath).deletingLastPathComponent()
     static let migrationFolder = Repository.root.appending(path: "migrations")
 
     @Test func `the embedded migrations are those of the folder, in order and unchanged`() throws {
@@ -21,18 +20,6 @@ import TestSupport
             let file = Self.migrationFolder.appending(path: migration.name + ".sql")
             #expect(try String(contentsOf: file, encoding: .utf8) == migration.sql)
         }
-    }
-
-    @Test func `the schema is the snapshot`() throws {
-        _ = try Ingest(into: directory("central.sqlite"))
-        let schema = try RawDatabase(directory("central.sqlite")).query(
-            "select sql from sqlite_schema where sql is not null order by type, name")
-        let text = schema.map { $0[0]! + ";\n" }.joined(separator: "\n")
-        let snapshot = Self.tests.appending(path: "Snapshots/schema.sql")
-        if ProcessInfo.processInfo.environment["RECORD_SNAPSHOTS"] == "1" {
-            try text.write(to: snapshot, atomically: true, encoding: .utf8)
-        }
-        #expect(try String(contentsOf: snapshot, encoding: .utf8) == text)
     }
 
     @Test func `a store says its role and version where every SQLite tool sees them`() throws {

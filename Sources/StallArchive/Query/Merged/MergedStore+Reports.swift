@@ -66,12 +66,6 @@ extension MergedStore {
         return frames
     }
 
-    package func reports(_ filter: ReportFilter, limit: Int?) throws -> [StallReport] {
-        let all = try parts.flatMap { try $0.reports(filter, limit: limit) }
-        let sorted = all.sorted { ($0.start, $0.id.description) > ($1.start, $1.id.description) }
-        return limit.map { Array(sorted.prefix($0)) } ?? sorted
-    }
-
     package func reports(idPrefix: String) throws -> [StallReport] {
         var found: [StallReport] = []
         for part in parts {
@@ -85,10 +79,6 @@ extension MergedStore {
             throw StoreError.ambiguousReport(prefix: idPrefix, ids: ids)
         }
         return found
-    }
-
-    package func origins(_ filter: ReportFilter) throws -> [UniqueID: ReportOrigin] {
-        try parts.reduce(into: [:]) { $0.merge(try $1.origins(filter)) { known, _ in known } }
     }
 
     package func images(ofRun run: UniqueID) throws -> [Image] {

@@ -47,4 +47,13 @@ struct NumberTableTests {
         }
         #expect(table.count == expected.count)
     }
+
+    @Test func `weights come back as they were added, however large`() {
+        let most = Int64(UInt32.max)
+        let weights = [0, 1, most - 1, most, most + 1, .max, 7, -1, .min, 2]
+        var list = StackWeights()
+        list.append(contentsOf: Array(weights[..<4]))
+        list.append(contentsOf: Array(weights[4...]))
+        #expect(Array(list) == weights)
+    }
 }

@@ -141,6 +141,47 @@ import TestSupport
         #expect(totals.delayed_ns == totals.total_ns)
     }
 
+    /// Two stretches with half of the largest count each, and one with all of it, as a line may have.
+    @Test(arguments: [[1 << 47, 1 << 47], [1 << 48], [(1 << 48) - 1, 5, 7]])
+    func `counts of iterations end at the largest and are read again`(counts: [Int]) throws {
+        let path = try stores(durations: [.seconds(1)])[1]
+        var generator = ReportGenerator(seed: 2)
+        let agent = directory("lengths.sqlite")
+        let store = try AgentStore(path: agent, run: generator.run)
+        try store.record(generator.report(state: .ended), images: generator.images)
+        for (index, count) in counts.enumerated() {
+            try store.record(
+                LoopExposure(
+                    run: generator.run, loop: "main", threshold: .milliseconds(250),
+                    start: UnixTime(
+                        microseconds: 1_700_000_000_000_000 + Int64(index) * 60_000_000),
+                    watched: .seconds(60), lengths: LengthHistogram(counts: [9: count, 3: 1])))
+        }
+        try store.close()
+        let ingest = try Ingest(into: path, grouper: rules)
+        #expect(try ingest.run([agent]).skippedCount == 0)
+        try ingest.close()
+        let sum = LengthHistogram(
+            counts: [9: LengthHistogram.largestCount, 3: counts.count])
+        for path in [agent, path] {
+            let loops = try ReportStore.open(path: path)
+                .watchedLoops(ReportFilter(), withLengths: true)
+            #expect(loops.first { $0.run.id == generator.run.id }?.lengths == sum, "\(path)")
+        }
+        #expect(try checkStore(path: path).isEmpty)
+    }
+
+    /// A bucket that is named again and again, in a file that no agent wrote.
+    @Test func `a packed histogram ends at the largest count`() {
+        var bytes: [UInt8] = []
+        for index in 0..<40_000 {
+            bytes.append(leb128: index == 0 ? 9 : 0)
+            bytes.append(leb128: 1 << 48)
+        }
+        let histogram = bytes.withUnsafeBytes { LengthHistogram(encoded: $0) }
+        #expect(histogram?.counts == [9: LengthHistogram.largestCount])
+    }
+
     @Test func `a sum that wrapped is found and repaired, of pruned reports too`() throws {
         let longest = Duration.nanoseconds(ValueLimits.duration_ns)
         let path = try stores(durations: Array(repeating: longest, count: 40))[1]

@@ -35,6 +35,46 @@ import Testing
         return try ingest.run([directory("agent.sqlite")])
     }
 
+    /// 40 periods of almost ten years of delay each are within the limits; their sum exceeds 64 bits.
+    @Test func `no source ends the view of watched time for other readers`() throws {
+        let agent = try AgentStore(path: directory("agent.sqlite"), run: generator.run)
+        for number in 1...40 {
+            try agent.record(
+                stretch(
+                    2,
+                    at: UnixTime(
+                        microseconds: generator.run.started.microseconds
+                            + Int64(number) * 60_000_000)))
+        }
+        let start = UnixTime(microseconds: generator.run.started.microseconds + 41 * 60_000_000)
+        try agent.record(stretch(3, at: start))
+        try agent.close()
+        let usual = try RawDatabase(directory("agent.sqlite")).query("select * from watched")
+        #expect(
+            usual.map { $0.dropFirst(2) } == [
+                ["decoder", "0.0166666666666667", "8.33333333333333e-06", "11", "3", "0.003"],
+                ["main", "0.666666666666667", "0.000222222222222222", "400", "80", "0.08"],
+            ])
+        try RawDatabase(directory("agent.sqlite")).query(
+            """
+            update exposure set busy_ns = 310000000000000000, ready_delay_ns = 310000000000000000,
+                watched_ns = 400 * 86400000000000
+            where loop = (select id from loop where name = 'main')
+            """)
+        #expect(try ingest().skippedCount == 0)
+        for path in ["agent.sqlite", "central.sqlite"] {
+            let found = try RawDatabase(directory(path)).query("select * from watched")
+            // The largest number of nanoseconds, in hours; what is below it is exact.
+            #expect(
+                found.map { $0.dropFirst(2) } == [
+                    ["decoder", "0.0166666666666667", "8.33333333333333e-06", "11", "3", "0.003"],
+                    [
+                        "main", "384000.0", "2562047.78801522", "400", "80", "9223372036854.78",
+                    ],
+                ], "\(path)")
+        }
+    }
+
     @Test func `what the agent counted is what the central store says, however often it asks`()
         throws
     {

@@ -121,7 +121,7 @@ import TestSupport
     @Test func `watched time alone keeps within the quota too`() throws {
         let run = ReportGenerator(seed: 6).run
         var limits = StoreLimits()
-        limits.bytes = 300_000
+        limits.bytes = 320_000
         let path = directory("agent.sqlite")
         let store = try AgentStore(path: path, run: run, limits: limits)
         for minute in 0..<2_000 {
