@@ -43,6 +43,7 @@ struct ExposureImporter {
             try findExposure.expect(
                 row.watched_ns, in: 0...ValueLimits.watched_ns,
                 "period of watched time in nanoseconds")
+            try findExposure.expect(row.revision, in: 0...ValueLimits.revision, "revision")
             row.loop = try loop(row.loop)
             watched.insert(row.loop)
             guard try !isKnown(row.revision, row.start_us) else { continue }

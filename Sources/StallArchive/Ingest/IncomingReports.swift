@@ -82,6 +82,7 @@ final class IncomingReportRows {
         try rows.expectChecksum(
             at: ReportRow.selectedCount, of: ReportRow.checked, later: ReportRow.later, "a report")
         var row = try ReportRow(rows)
+        rows.skip(1)
         try row.expectLimits(rows)
         row.cause = try evidence.storedCause(ofReport: rows)
         // Its group is that of the other store.

@@ -23,7 +23,7 @@ final class IncomingRows {
         findLoads = try connection.prepare(
             "select image, load_address, end_address from image_load where run = ?")
         findLocation = try connection.prepare(
-            "select hash, image, offset, kind, detail from location where id = ?")
+            "select kind, hash, image, offset, detail from location where id = ?")
         findNamed = try connection.prepare(
             """
             select id, hash, detail, (
@@ -38,7 +38,7 @@ final class IncomingRows {
         findFrames = try connection.prepare(
             """
             select function.hash, function.name, function.raw_name, function.file,
-                location_frame.function, location_frame.line, location_frame.is_inlined
+                location_frame.line, location_frame.is_inlined, location_frame.function
             from location_frame left join function on function.id = location_frame.function
             where location_frame.location = ? order by location_frame.position
             """)
@@ -56,7 +56,7 @@ final class IncomingRows {
     func state(of report: OpenReport, ofSource source: Int64) throws -> StallState? {
         try findState.bind(source, report.seq, report.id)
         defer { findState.reset() }
-        return try findState.step() ? try findState.value(at: 0) : nil
+        return try findState.step() ? try findState.value() : nil
     }
 
     /// The source whose names the location has, where that is known.
@@ -97,28 +97,30 @@ final class IncomingRows {
         try one(findLoop, id, "loop") { row in
             try row.expectChecksum(at: 3, of: 0..<3, "loop \(id)")
             return IncomingStore.Loop(
-                run: try row.integer(at: 0),
-                name: try row.limitedText(at: 1, ValueLimits.nameBytes, "a loop's name"),
-                threshold_ns: try row.limited_ns(at: 2))
+                run: try row.integer(),
+                name: try row.limitedText(ValueLimits.nameBytes, "a loop's name"),
+                threshold_ns: try row.limited_ns())
         }
     }
 
     func label(_ id: Int64) throws -> String {
         try one(findLabel, id, "label") { row in
             try row.expectChecksum(at: 1, of: 0..<1, "label \(id)")
-            return try row.limitedText(at: 0, ValueLimits.labelBytes, "a mode or activity")
+            return try row.limitedText(ValueLimits.labelBytes, "a mode or activity")
         }
     }
 
     func image(_ id: Int64) throws -> IncomingStore.Image {
         try one(findImage, id, "image") { row in
-            guard row.blob(at: 2).count <= ValueLimits.buildIDBytes else {
-                throw row.damage("a build ID of \(row.blob(at: 2).count) bytes")
+            let hash = try row.integer()
+            let path = try row.limitedOptionalText(ValueLimits.pathBytes, "an image's path")
+            let buildID = row.next()
+            guard row.blob(at: buildID).count <= ValueLimits.buildIDBytes else {
+                throw row.damage("a build ID of \(row.blob(at: buildID).count) bytes")
             }
             return IncomingStore.Image(
-                hash: try row.integer(at: 0),
-                path: try row.limitedOptionalText(at: 1, ValueLimits.pathBytes, "an image's path"),
-                buildID: row.optionalBytes(at: 2), run: row.optionalInteger(at: 3))
+                hash: hash, path: path, buildID: row.optionalBytes(at: buildID),
+                run: row.optionalInteger())
         }
     }
 
@@ -132,8 +134,8 @@ final class IncomingRows {
             }
             loads.append(
                 (
-                    try findLoads.integer(at: 0), try findLoads.integer(at: 1),
-                    try findLoads.integer(at: 2)
+                    try findLoads.integer(), try findLoads.integer(),
+                    try findLoads.integer()
                 ))
         }
         return loads
@@ -141,11 +143,10 @@ final class IncomingRows {
 
     func location(_ id: Int64) throws -> IncomingStore.Location {
         try one(findLocation, id, "location") { row in
-            let kind: CodeAddressKind = try row.value(at: 3)
+            let kind: CodeAddressKind = try row.value()
             return IncomingStore.Location(
-                hash: try row.integer(at: 0), image: try row.integer(at: 1),
-                offset: try row.integer(at: 2),
-                kind: Int64(kind.rawValue), detail: try row.integer(at: 4))
+                hash: try row.integer(), image: try row.integer(), offset: try row.integer(),
+                kind: Int64(kind.rawValue), detail: try row.integer())
         }
     }
 
@@ -163,8 +164,8 @@ final class IncomingRows {
         while places.count < Self.namedLimit, try findNamed.step() {
             places.append(
                 (
-                    try findNamed.integer(at: 0), try findNamed.integer(at: 1),
-                    try findNamed.integer(at: 2), findNamed.optionalInteger(at: 3)
+                    try findNamed.integer(), try findNamed.integer(),
+                    try findNamed.integer(), findNamed.optionalInteger()
                 ))
         }
         return places
@@ -180,18 +181,18 @@ final class IncomingRows {
             guard frames.count < ValueLimits.frameCount else {
                 throw rows.damage("location \(location) has more than \(frames.count) functions")
             }
-            if !rows.isNull(at: 5) { _ = try rows.limited(at: 5, 0...Int64(Int32.max), "line") }
+            let claimed = rows.optionalInteger()
             let names = FrameNames(
-                name: try rows.limitedOptionalText(
-                    at: 1, ValueLimits.functionBytes, "a function's name"),
+                name: try rows.limitedOptionalText(ValueLimits.functionBytes, "a function's name"),
                 rawName: try rows.limitedOptionalText(
-                    at: 2, ValueLimits.functionBytes, "a function's name"),
-                file: try rows.limitedOptionalText(at: 3, ValueLimits.pathBytes, "a file's path"),
-                line: rows.optionalInteger(at: 5),
-                isInlined: try rows.integer(at: 6) != 0)
+                    ValueLimits.functionBytes, "a function's name"),
+                file: try rows.limitedOptionalText(ValueLimits.pathBytes, "a file's path"),
+                line: rows.optionalInteger(), isInlined: try rows.integer() != 0)
+            if let line = names.line { try rows.expect(line, in: 0...Int64(Int32.max), "line") }
+            let hasFunction = rows.optionalInteger() != nil
             let hash = ContentHash.function(
                 name: names.name, rawName: names.rawName, file: names.file)
-            guard rows.isNull(at: 4) || rows.optionalInteger(at: 0) == hash else {
+            guard !hasFunction || claimed == hash else {
                 throw rows.damage("a function was changed after it was written (checksum mismatch)")
             }
             frames.append(names)
@@ -201,19 +202,19 @@ final class IncomingRows {
 
     /// The content hash that the file claims for the stack.
     func stackHash(_ id: Int64) throws -> Int64 {
-        try one(findStackHash, id, "stack") { try $0.integer(at: 0) }
+        try one(findStackHash, id, "stack") { try $0.integer() }
     }
 
     func stack(_ id: Int64) throws -> IncomingStore.Stack {
         try one(findStack, id, "stack") { row in
-            let bytes = row.blob(at: 0)
+            let bytes = row.blob()
             guard bytes.count <= ValueLimits.stackBytes else {
                 throw row.damage("stack \(id) takes \(bytes.count) bytes")
             }
             guard let entries = [StackEntry](encoded: bytes) else {
                 throw row.damage("stack \(id) is not a list of locations")
             }
-            return IncomingStore.Stack(entries: entries, isTruncated: try row.integer(at: 1) != 0)
+            return IncomingStore.Stack(entries: entries, isTruncated: try row.integer() != 0)
         }
     }
 
@@ -228,9 +229,9 @@ final class IncomingRows {
             }
             losses.append(
                 (
-                    try findLosses.integer(at: 0), try findLosses.value(at: 1),
-                    try findLosses.limited(at: 2, 0...ValueLimits.count, "count"),
-                    try findLosses.limited(at: 3, 0...ValueLimits.revision, "revision")
+                    try findLosses.integer(), try findLosses.value(),
+                    try findLosses.limited(0...ValueLimits.count, "count"),
+                    try findLosses.limited(0...ValueLimits.revision, "revision")
                 ))
         }
         return losses

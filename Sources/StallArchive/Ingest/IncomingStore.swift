@@ -175,12 +175,12 @@ final class IncomingStore: @unchecked Sendable {
             """)
         var sources: [Source] = []
         while try rows.step() {
+            let (id, store) = (try rows.integer(), try rows.uniqueID())
+            let revision = try rows.limited(0...ValueLimits.revision, "revision")
             sources.append(
                 Source(
-                    id: try rows.integer(at: 0), store: try rows.uniqueID(at: 1),
-                    revision: try rows.limited(at: 2, 0...ValueLimits.revision, "revision"),
-                    origin: rows.isNull(at: 3) ? nil : try rows.uniqueID(at: 3),
-                    hasLines: try rows.integer(at: 4) != 0))
+                    id: id, store: store, revision: revision, origin: try rows.optionalUniqueID(),
+                    hasLines: try rows.integer() != 0))
         }
         return sources
     }
@@ -207,7 +207,7 @@ final class IncomingStore: @unchecked Sendable {
     func report(ofSource source: Int64, seq: Int64) throws -> UniqueID? {
         let row = try connection.prepare("select id from report where source = ? and seq = ?")
         try row.bind(source, seq)
-        return try row.step() ? try row.uniqueID(at: 0) : nil
+        return try row.step() ? try row.uniqueID() : nil
     }
 
     /// Whether there is an older report than this one. Stores make room by letting the oldest go.
@@ -215,7 +215,7 @@ final class IncomingStore: @unchecked Sendable {
         let row = try connection.prepare(
             "select exists (select 1 from report where source = ? and seq < ? and start_us < ?)")
         try row.bind(source, key.seq, key.start_us)
-        return try row.step() && row.integer(at: 0) == 1
+        return try row.step() && row.integer() == 1
     }
 
     /// The stretch of watched time of the highest revision up to one.
@@ -228,7 +228,7 @@ final class IncomingStore: @unchecked Sendable {
             order by revision desc limit 1
             """)
         try row.bind(source, limit)
-        return try row.step() ? (row.integer(at: 0), row.integer(at: 1)) : nil
+        return try row.step() ? (row.integer(), row.integer()) : nil
     }
 
     /// The loops of a source that a central store has noted as watched. Their watched time may be held under another
@@ -238,7 +238,7 @@ final class IncomingStore: @unchecked Sendable {
         let rows = try connection.prepare("select loop from watched_loop where source = ?")
         try rows.bind(source)
         var loops: [Int64] = []
-        while try rows.step() { loops.append(try rows.integer(at: 0)) }
+        while try rows.step() { loops.append(try rows.integer()) }
         return loops
     }
 
@@ -269,8 +269,8 @@ final class IncomingStore: @unchecked Sendable {
 
     private static func key(_ row: Statement) throws -> ReportKey {
         ReportKey(
-            seq: try row.integer(at: 0), id: try row.uniqueID(at: 1),
-            start_us: try row.integer(at: 2))
+            seq: try row.integer(), id: try row.uniqueID(),
+            start_us: try row.integer())
     }
 
     /// The statements that are only needed where there is something new.

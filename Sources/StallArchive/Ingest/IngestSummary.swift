@@ -26,7 +26,7 @@ package struct IngestFileResult: Hashable, Sendable {
     /// The next run that can continues with it.
     package var partial: ImportedCount?
     /// It is as it was when all of it was imported, and was not opened.
-    package var isUnchanged = false
+    var isUnchanged = false
     /// Rows of a store that are not in the central store after all: then it is not deleted. Counted where it was to be.
     package var missing = MissingRows()
     /// Lines that were not taken: many of them, and how many there are.
@@ -51,7 +51,7 @@ package struct IngestFileResult: Hashable, Sendable {
     /// Rows and lines that keep the file from being deleted.
     package var missingCount: Int { missing.count + missingLineCount }
 
-    package var unknownLineCount: Int { unknownLines.values.reduce(0, +) }
+    var unknownLineCount: Int { unknownLines.values.reduce(0, +) }
 
     static func unchanged(_ path: String) -> IngestFileResult {
         var result = IngestFileResult(path: path, outcome: .taken(added: 0, changed: 0))

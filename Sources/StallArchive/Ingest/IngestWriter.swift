@@ -142,8 +142,8 @@ final class IngestWriter {
     func watermarks() throws -> [UniqueID: SourceWatermark] {
         var known: [UniqueID: SourceWatermark] = [:]
         while try allSources.step() {
-            let store = try allSources.uniqueID(at: 0)
-            let watermark = try SourceWatermark(allSources, at: 1)
+            let store = try allSources.uniqueID()
+            let watermark = try SourceWatermark(allSources)
             known[store] =
                 known[store].map {
                     SourceWatermark(revision: min($0.revision, watermark.revision))
@@ -233,7 +233,7 @@ final class IngestWriter {
             // A process that recorded no end is gone when its own store, or this machine, has evidence of it.
             let end =
                 (isOwn ? report.end(in: incoming.path, here) : nil)
-                ?? (state == .hang ? OpenStallEnd(state: .hang, ending: .killed) : nil)
+                ?? (state == .hang ? .ofKilledProcess : nil)
             guard let end else {
                 open += 1
                 continue

@@ -12,7 +12,7 @@ final class LineImporter {
     private let same: SameReports
     private let families: SourceFamilies
     private let evidence: EvidenceWriter
-    private let findSource, addSource, findRevision, findState, findID, countLine: Statement
+    private let findSource, addSource, findRevision, findID, countLine: Statement
     let pruned: PrunedReports
     private var sources: [UniqueID: Int64] = [:]
     /// Every source that once was one with a store, and the store's own.
@@ -46,8 +46,6 @@ final class LineImporter {
             """)
         findRevision = try connection.prepare(
             "select revision from report where source = ? and seq = ?")
-        findState = try connection.prepare(
-            "select state from report where source = ? and seq = ?")
     }
 
     func forget() {
@@ -84,14 +82,15 @@ final class LineImporter {
             return nil
         }
         let origin = portable.origin ?? Self.originNowhere(report.id)
-        guard let source = try source(origin, of: report.id) else { return nil }
+        guard let source = try source(origin, of: Self.progress(of: report)) else { return nil }
         namer = source
         if let revision = try findRevision.found(source, origin.seq) {
-            // A sender may know that the process is gone, which the store itself never wrote.
-            let isClosed =
-                try revision == origin.revision && report.state != .open
-                && findState.found(source, origin.seq) == Int64(StallState.open.rawValue)
-            if revision >= origin.revision, !isClosed { return nil }
+            // A sender may know that the process is gone, which the store itself never wrote. And of copies that both
+            // continued with an open stall, one recorded more, whatever their revisions.
+            let isMore = try reports.progress(source: source, seq: origin.seq).map {
+                Self.progress(of: report).surpasses($0)
+            }
+            if revision >= origin.revision, isMore != true { return nil }
         } else {
             let isAlone = try portable.origin == nil || family(of: origin.store).count <= 1
             switch try pruned.answer(for: report, origin, source: source, isAlone: isAlone) {
@@ -115,6 +114,7 @@ final class LineImporter {
                 image: known.id, run: run, loadAddress: Int64(bitPattern: image.loadAddress),
                 endAddress: Int64(bitPattern: image.endAddress))
         }
+        if try same.isSurpassed(row, in: source) { return nil }
         if try same.holds(row, source: source) { return nil }
         try grouping.decide(&row, source: source)
         guard let outcome = try reports.put(row, source: source) else {
@@ -125,6 +125,11 @@ final class LineImporter {
         if isCounted { try countLine.run(source) }
         if case .added = outcome { return .added }
         return .changed
+    }
+
+    private static func progress(of report: StallReport) -> ReportProgress {
+        ReportProgress(
+            id: report.id, state: report.state, duration_ns: report.duration.nanoseconds)
     }
 
     /// Whether the report is here, under whatever source. Its pending rows must have been flushed.
@@ -161,12 +166,16 @@ final class LineImporter {
 
     /// The source that a report belongs to; nil when another that was one with it has the report. Where the number is
     /// another report's, the line is of a copy that diverged.
-    private func source(_ origin: ReportOrigin, of id: UniqueID) throws -> Int64? {
+    private func source(_ origin: ReportOrigin, of progress: ReportProgress) throws -> Int64? {
+        let id = progress.id
         let source = try source(origin.store)
         guard origin.store != Self.nowhere else { return source }
         let family = try family(of: origin.store)
         let (own, others) = (family.filter { $0.id == source }, family.filter { $0.id != source })
-        if try families.holds(others, seq: origin.seq, id: id) { return nil }
+        if let holder = try families.holder(among: others, seq: origin.seq, id: id) {
+            let known = try reports.progress(source: holder, seq: origin.seq)
+            return known.map(progress.surpasses) == true ? holder : nil
+        }
         guard try findRevision.found(source, origin.seq) != nil,
             try !families.holds(own, seq: origin.seq, id: id)
         else { return source }

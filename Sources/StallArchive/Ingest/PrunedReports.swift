@@ -75,10 +75,10 @@ final class PrunedReports {
             try findPosition.bind(source)
             defer { findPosition.reset() }
             if try findPosition.step() {
-                let position = try SourceWatermark(findPosition, at: 0).position
+                let position = try SourceWatermark(findPosition).position
                 if position.covers(seq: origin.seq, revision: origin.revision) { return .wasTaken }
                 // Then its position says of all its reports how far they were taken.
-                if isAlone, try findPosition.integer(at: 3) == 0 { return .isNew }
+                if isAlone, try findPosition.integer() == 0 { return .isNew }
             }
         }
         let day = report.start.microseconds.day

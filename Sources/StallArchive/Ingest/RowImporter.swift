@@ -21,6 +21,8 @@ final class RowImporter {
     /// The central number of the source that is imported, and the one whose names locations get.
     private var target: Int64 = 0
     private var namer: Int64?
+    /// The highest number of a report that the source had.
+    private var lastKnown: Int64 = 0
     /// The central number of each source.
     var targets: [Int64: Int64] = [:]
     /// The source that was one with the present one and has a report already.
@@ -51,8 +53,9 @@ final class RowImporter {
     /// Continues with the next source.
     ///
     /// - Parameter target: Its number in the central store.
-    func begin(target: Int64) {
+    func begin(target: Int64) throws {
         self.target = target
+        lastKnown = try reports.lastNumber(ofSource: target) ?? 0
         namer = incoming.role == .agent ? target : nil
     }
 
@@ -72,6 +75,7 @@ final class RowImporter {
             }
             // Of a source of lines nothing says how far it was taken.
             if source.hasLines, try reports.isKnown(row, source: target) { continue }
+            if row.seq <= lastKnown, try same.isSurpassed(row, in: target) { continue }
             switch try take(&rows[index], source: target) {
             case .added: added += 1
             case .changed: changed += 1

@@ -75,11 +75,18 @@ final class SameReports {
     /// - Returns: Whether there is room now.
     func makeRoom(for row: ReportRow, in source: Int64) throws -> Bool {
         guard let known = try reports.progress(source: source, seq: row.seq) else { return true }
-        let isOpen = row.state == .open
-        let isMore =
-            known.isOpen == isOpen ? row.duration_ns > known.duration_ns : known.isOpen
-        if isMore { try makeRoom(source: source, seq: row.seq, row.id) }
-        return isMore
+        guard ReportProgress(row).surpasses(known) else { return false }
+        try makeRoom(source: source, seq: row.seq, row.id)
+        return true
+    }
+
+    /// Whether the source has a longer record of the row's stall, under the same number. Within one agent's store a later
+    /// record is never shorter: the row then comes from a copy, none of whose other reports are here.
+    ///
+    /// A hang may be open again: ingest turns an open stall into one when it does not find the process.
+    func isSurpassed(_ row: ReportRow, in source: Int64) throws -> Bool {
+        guard let known = try reports.progress(source: source, seq: row.seq) else { return false }
+        return known.surpasses(ReportProgress(row)) && !(known.state == .hang && row.state == .open)
     }
 
     /// Notes a report that was written.
@@ -114,7 +121,7 @@ final class SameReports {
         if let known = sources[run] { return known }
         var found: Set<Int64> = []
         try findSources.bind(run)
-        while try findSources.step() { found.insert(try findSources.integer(at: 0)) }
+        while try findSources.step() { found.insert(try findSources.integer()) }
         sources[run] = found
         return found
     }
@@ -134,12 +141,15 @@ final class SameReports {
             let seq = LineImporter.originNowhere(id).seq
             try findID.bind(source, seq)
             defer { findID.reset() }
-            return try findID.step() && findID.uniqueID(at: 0) == id ? seq : nil
+            return try findID.step() && findID.uniqueID() == id ? seq : nil
         }
         if let known = ids[source] { return known[id] }
         var found: [UniqueID: Int64] = [:]
         try allIDs.bind(source)
-        while try allIDs.step() { found[try allIDs.uniqueID(at: 0)] = try allIDs.integer(at: 1) }
+        while try allIDs.step() {
+            let id = try allIDs.uniqueID()
+            found[id] = try allIDs.integer()
+        }
         ids[source] = found
         return found[id]
     }

@@ -138,8 +138,8 @@ final class SourceFamilies {
         while try findFamily.step() {
             branches.append(
                 Branch(
-                    id: try findFamily.integer(at: 0), store: try findFamily.uniqueID(at: 1),
-                    watermark: try SourceWatermark(findFamily, at: 2)))
+                    id: try findFamily.integer(), store: try findFamily.uniqueID(),
+                    watermark: try SourceWatermark(findFamily)))
         }
         return branches
     }
@@ -253,8 +253,8 @@ final class SourceFamilies {
         defer { findLast.reset() }
         return try findLast.step()
             ? IncomingStore.ReportKey(
-                seq: try findLast.integer(at: 0), id: try findLast.uniqueID(at: 1),
-                start_us: try findLast.integer(at: 2))
+                seq: try findLast.integer(), id: try findLast.uniqueID(),
+                start_us: try findLast.integer())
             : nil
     }
 
@@ -287,6 +287,6 @@ final class SourceFamilies {
         try findReport.bind(branch.id, seq)
         guard try findReport.step() else { return nil }
         defer { findReport.reset() }
-        return try findReport.uniqueID(at: 0)
+        return try findReport.uniqueID()
     }
 }

@@ -76,7 +76,7 @@ final class SourceFileRows {
         let rows = try connection.prepare("select path from source_file")
         var missing: [String] = []
         while try rows.step() {
-            let path = rows.text(at: 0)
+            let path = rows.text()
             if FileFacts(path) == nil { missing.append(path) }
         }
         let remove = try connection.prepare("delete from source_file where path = ?")

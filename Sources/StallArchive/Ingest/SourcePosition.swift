@@ -37,19 +37,18 @@ struct SourceWatermark: Hashable {
     /// Where the reports that are new begin.
     var position: SourcePosition { partial ?? SourcePosition(whole: revision) }
 
-    /// The columns of `source` that `init(_:at:)` reads, in its order.
+    /// The columns of `source` that `init(_:)` reads, in its order.
     static let columns = "revision, partial_seq, partial_revision"
 
     init() {}
 
     init(revision: Int64) { self.revision = revision }
 
-    init(_ row: Statement, at first: CInt) throws(StoreError) {
-        revision = try row.integer(at: first)
-        if let seq = row.optionalInteger(at: first + 1),
-            let revision = row.optionalInteger(at: first + 2)
-        {
-            partial = SourcePosition(seq: seq, revision: revision)
+    init(_ row: Statement) throws(StoreError) {
+        revision = try row.integer()
+        let (seq, partialRevision) = (row.optionalInteger(), row.optionalInteger())
+        if let seq, let partialRevision {
+            partial = SourcePosition(seq: seq, revision: partialRevision)
         }
     }
 }

@@ -84,7 +84,7 @@ final class StoreTransfer {
         let target = place.target
         let known = target.watermark.revision
         rows.targets[source.id] = target.id
-        rows.begin(target: target.id)
+        try rows.begin(target: target.id)
         rows.sibling =
             place.siblings.isEmpty
             ? nil

@@ -160,11 +160,10 @@ final class StoredRows {
                 if let holder = try rows.families.holder(among: family, seq: seq, id: id),
                     let known = try rows.reports.progress(source: holder, seq: seq)
                 {
-                    let isOpen = try theirs.integer(at: 4) == Int64(StallState.open.rawValue)
-                    let isMore =
-                        try known.isOpen == isOpen
-                        ? theirs.integer(at: 5) > known.duration_ns : known.isOpen
-                    if isMore { missing.addReport(of: source) }
+                    let theirs = ReportProgress(
+                        id: id, state: try theirs.value(at: 4),
+                        duration_ns: try theirs.integer(at: 5))
+                    if theirs.surpasses(known) { missing.addReport(of: source) }
                     continue
                 }
                 // The same report under another source counts once.

@@ -132,8 +132,7 @@ package final class AgentStore {
             if run.host == here.host, run.bootID != here.bootID {
                 ProcessRecord.removeCopy(of: run, besideStore: file.path)
             }
-            guard record.exists, let ending = here.ending(of: run, record) else { continue }
-            let reports = record.reports(otherwise: ending)
+            guard let reports = record.reports(here) else { continue }
             if !reports.isEmpty {
                 try write { writer in try reports.forEach(writer.recordIfUnknown) }
             }

@@ -18,13 +18,8 @@ package struct ProcessLife {
         return ProcessLife(host: host, bootID: String(bootID.prefix { !$0.isNewline }))
     }
 
-    /// How the process ended, when that is certain; nil while it may live.
-    func ending(of run: ProcessRun, _ record: ProcessRecord) -> StallEnding? {
-        if isOver(run) { return .killed }
-        // It lives, and the agent that has written in it does not: another program runs in it now.
-        let isHere = run.host == host && run.bootID == bootID
-        return isHere && record.exists && !record.isOfLivingAgent(in: run.pid) ? .exec : nil
-    }
+    /// Whether the process was started on this machine since it was booted.
+    func isPlace(of run: ProcessRun) -> Bool { run.host == host && run.bootID == bootID }
 
     /// True only when it is certain: another machine's processes cannot be seen from here.
     func isOver(_ run: ProcessRun) -> Bool {

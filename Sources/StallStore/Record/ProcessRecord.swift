@@ -7,18 +7,19 @@ package import StallModel
 
 /// The end of a stall that was open when its process last wrote.
 package struct OpenStallEnd: Equatable {
-    package var state: StallState
-    package var ending: StallEnding
+    package var outcome: StallOutcome
     /// Nil keeps the row's value.
     package var duration_ns: Int64?
 
-    package init(
-        state: StallState, ending: StallEnding, duration_ns: Int64? = nil
+    fileprivate init(
+        _ state: StallState, _ ending: StallEnding, duration_ns: Int64? = nil
     ) {
-        self.state = state
-        self.ending = ending
+        outcome = StallOutcome(state, ending)
         self.duration_ns = duration_ns
     }
+
+    /// Of a process that left no record.
+    package static let ofKilledProcess = OpenStallEnd(.hang, .killed)
 }
 
 extension StallReport {
@@ -42,8 +43,9 @@ extension StallReport {
             id: id, run: run, loop: loop, mode: "", phase: .unknown,
             start: UnixTime(microseconds: UnixTime.now().microseconds - age_us),
             duration: .nanoseconds(duration),
-            threshold: .nanoseconds(Int64(slot.facts.threshold_ns)), state: end.state,
-            ending: end.ending, verdict: verdict)
+            threshold: .nanoseconds(Int64(slot.facts.threshold_ns)),
+            state: end.outcome.state, verdict: verdict)
+        outcome = end.outcome
     }
 }
 
@@ -51,7 +53,6 @@ extension StallReport {
 package struct ProcessRecord {
     private let run: ProcessRun
     private let page: stall_process_record?
-    var exists: Bool { page != nil }
 
     /// - Parameter store: The file that its reports are in: only its owner's page is believed.
     init(of run: ProcessRun, besideStore store: String) {
@@ -66,30 +67,36 @@ package struct ProcessRecord {
         self.page = exists ? page : nil
     }
 
-    /// Whether the agent that made the page can still be in the process; true where that cannot be seen.
-    func isOfLivingAgent(in process: Int32) -> Bool {
-        if process == getpid() {
-            return stall_process_record_is_own(run.id.words.high, run.id.words.low)
-        }
-        return stall_process_has_thread(process, "stall-watchdog")
+    /// How the process ended where it recorded no end itself; nil while it may live.
+    private func unrecordedEnding(_ here: ProcessLife) -> StallEnding? {
+        if here.isOver(run) { return .killed }
+        // It lives, and the agent that has written in it does not: another program runs in it now.
+        return here.isPlace(of: run) && page != nil && !isOfLivingAgent ? .exec : nil
     }
 
-    /// - Parameters:
-    ///   - otherwise: How the process ended when it recorded no end.
-    ///   - known: The duration of the stall in its report.
-    func end(
-        of report: UniqueID, otherwise: StallEnding, known_ns known: Int64
-    ) -> OpenStallEnd {
-        guard let page else { return OpenStallEnd(state: .hang, ending: otherwise) }
+    /// Whether the agent that made the page can still be in the process; true where that cannot be seen.
+    private var isOfLivingAgent: Bool {
+        if run.pid == getpid() {
+            return stall_process_record_is_own(run.id.words.high, run.id.words.low)
+        }
+        return stall_process_has_thread(run.pid, "stall-watchdog")
+    }
+
+    /// How a stall ended; nil while its process may live.
+    ///
+    /// - Parameter known: The duration of the stall in its report.
+    func end(of report: UniqueID, _ here: ProcessLife, known_ns known: Int64) -> OpenStallEnd? {
+        guard let otherwise = unrecordedEnding(here) else { return nil }
+        guard let page else { return OpenStallEnd(.hang, otherwise) }
         guard let slot = slots(of: page).first(where: { $0.report == report.words }) else {
-            return OpenStallEnd(state: .hang, ending: processEnding(page) ?? otherwise)
+            return OpenStallEnd(.hang, processEnding(page) ?? otherwise)
         }
         return end(of: slot, in: page, otherwise: otherwise, known_ns: known)
     }
 
-    /// Reports of its stalls, whether or not a store has them.
-    func reports(otherwise: StallEnding) -> [StallReport] {
-        guard let page else { return [] }
+    /// Reports of its stalls, whether or not a store has them; nil without a page, and while the process may live.
+    func reports(_ here: ProcessLife) -> [StallReport]? {
+        guard let page, let otherwise = unrecordedEnding(here) else { return nil }
         return slots(of: page).compactMap { slot in
             guard slot.report.1 != STALL_REPORT_COUNTED else { return nil }
             return StallReport(
@@ -116,13 +123,13 @@ package struct ProcessRecord {
         // A crash reporter stops the other threads and lets them run for a moment before the process ends.
         let isAfterCrash = processEnding == .crash && slot.ended_ns > page.ending_ns
         if slot.ended_ns != 0, !isAfterCrash, let length = length(until: slot.ended_ns) {
-            return OpenStallEnd(state: .ended, ending: .recovered, duration_ns: length)
+            return OpenStallEnd(.ended, .recovered, duration_ns: length)
         }
         if processEnding != nil, let length = length(until: page.ending_ns) {
-            return OpenStallEnd(state: .hang, ending: ending, duration_ns: length)
+            return OpenStallEnd(.hang, ending, duration_ns: length)
         }
         let seen = length(until: slot.seen_ns) ?? known
-        return OpenStallEnd(state: .hang, ending: ending, duration_ns: max(known, seen))
+        return OpenStallEnd(.hang, ending, duration_ns: max(known, seen))
     }
 
     /// A year; a larger number in a page is not believed.

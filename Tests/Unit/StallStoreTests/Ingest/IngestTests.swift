@@ -33,7 +33,8 @@ import TestSupport
                     report.samples.append(generator.sample())
                     try agent.record(report, images: generator.images)
                 case 2 where !open.isEmpty:
-                    (open[0].duration, open[0].cpuTime) = (.seconds(5), .seconds(1))
+                    open[0].duration += .seconds(5)
+                    open[0].cpuTime = .seconds(1)
                     try agent.record(open[0], images: generator.images)
                 default:
                     let report = generator.report(state: .ended)

@@ -124,6 +124,57 @@ import TestSupport
         #expect(try ingest("b.sqlite", "a.sqlite") == 1)
     }
 
+    /// The two have no other report that would show that they are two; their revisions say nothing of each other.
+    @Test(arguments: [["open", "long", "short"], ["short", "long"], ["long", "open", "short"]])
+    func `of two endings of one stall the longer stays`(order: [String]) throws {
+        var generator = ReportGenerator(seed: 1)
+        let store = try AgentStore(path: directory("open.sqlite"), run: generator.run)
+        var report = generator.report(state: .open)
+        report.duration = .seconds(1)
+        try store.record(report, images: generator.images)
+        try store.close()
+        for (name, seconds, losses) in [("long", 9, 1), ("short", 3, 5)] {
+            try copy("open.sqlite", to: name + ".sqlite")
+            let place = StoreLocation(of: directory(name + ".sqlite"))
+            try RawDatabase(directory(name + ".sqlite")).query(
+                "update source set inode = \(place.inode), device = \(place.device)")
+            let store = try AgentStore(path: directory(name + ".sqlite"), run: generator.run)
+            for _ in 0..<losses { try store.countLosses(1, reason: .dropped) }
+            (report.state, report.duration) = (.ended, .seconds(seconds))
+            try store.record(report, images: generator.images)
+            try store.close()
+        }
+        func duration(_ path: String) throws -> Duration? {
+            try ReportStore.open(path: path).reports(ReportFilter()).first?.duration
+        }
+        let ingest = try Ingest(into: directory("central.sqlite"))
+        var missing = 0
+        for name in order {
+            let summary = try ingest.run([directory(name + ".sqlite")], verifies: true)
+            if name == "long" { missing = summary.files[0].missingCount }
+        }
+        try ingest.close()
+        // A report before the position of its source is not read again: the file is kept then.
+        let kept = try duration(directory("central.sqlite"))
+        #expect(kept == .seconds(9) || missing == 1, "\(String(describing: kept)), \(missing)")
+        // As lines.
+        let lines = try Ingest(into: directory("lines.sqlite"))
+        for name in order {
+            let file = directory(name + ".jsonl")
+            try "{}".write(toFile: file, atomically: false, encoding: .utf8)
+            let store = try ReportStore.open(path: directory(name + ".sqlite"))
+            let origins = try store.origins()
+            let feed = try store.reports(ReportFilter()).map {
+                PortableReport(report: $0, origin: origins[$0.id], images: [])
+            }
+            _ = try lines.run(
+                [file], lines: { _ throws(StoreError) in ListFeed(reports: feed) })
+        }
+        try lines.close()
+        #expect(try duration(directory("lines.sqlite")) == .seconds(9))
+        #expect(try checkStore(path: directory("lines.sqlite")).isEmpty)
+    }
+
     @Test(arguments: [600, 1 << 40, 1 << 60])
     func `a store that claims another's identity suppresses no reports`(revision: Int) throws {
         try write(3, to: "good.sqlite", seed: 1)
@@ -226,7 +277,7 @@ import TestSupport
     /// Only JSON lines filled the first central store, so it has no watermarks of its sources.
     @Test func `a central store of lines can be imported into another one`() throws {
         let reports = try write(4, to: "a.sqlite", seed: 1)
-        let origins = try ReportStore.open(path: directory("a.sqlite")).origins(ReportFilter())
+        let origins = try ReportStore.open(path: directory("a.sqlite")).origins()
         let first = try Ingest(into: directory("first.sqlite"))
         let feed = reports.map {
             PortableReport(report: $0, origin: origins[$0.id], images: [])
@@ -421,6 +472,26 @@ import TestSupport
         } else {
             #expect(isTaken)
         }
+    }
+
+    /// `check` finds no fault in a store that `ingest` takes.
+    @Test(arguments: [(revision: 1 << 60, isTaken: true), (1 << 60 + 1, false), (Int.max, false)])
+    func `no period of watched time has a revision that no store gives out`(
+        revision: Int, isTaken: Bool
+    ) throws {
+        let generator = ReportGenerator(seed: 1)
+        let store = try AgentStore(path: directory("a.sqlite"), run: generator.run)
+        try store.record(
+            LoopExposure(
+                run: generator.run, loop: "main", threshold: .milliseconds(250),
+                start: UnixTime(microseconds: 1 << 50), watched: .seconds(60)))
+        try store.close()
+        try RawDatabase(directory("a.sqlite")).query(
+            "update exposure set revision = \(revision)")
+        let ingest = try Ingest(into: directory("central.sqlite"))
+        #expect(try ingest.run([directory("a.sqlite")]).skippedCount == (isTaken ? 0 : 1))
+        try ingest.close()
+        #expect(try checkStore(path: directory("central.sqlite")).isEmpty)
     }
 
     @Test func `a column that is computed refuses the store`() throws {
