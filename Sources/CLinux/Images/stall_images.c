@@ -186,15 +186,16 @@ static int read_load_count(struct dl_phdr_info *info, size_t size, void *context
     return 1;  // the counts are the same in every entry
 }
 
-void stall_image_list_remember(void) {
+bool stall_image_list_remember(void) {
     static unsigned long long remembered;  // of the recorder's thread, or a race for one list more
     unsigned long long now = 0;
     stall_fork_defer();
     dl_iterate_phdr(read_load_count, &now);
     stall_fork_allow();
-    if (now == __atomic_load_n(&remembered, __ATOMIC_RELAXED)) return;
+    if (now == __atomic_load_n(&remembered, __ATOMIC_RELAXED)) return false;
     __atomic_store_n(&remembered, now, __ATOMIC_RELAXED);
     stall_image_list_free(stall_image_list_create());
+    return true;
 }
 
 size_t stall_image_list_count(const stall_image_list *list) { return list->count; }

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -46,16 +47,38 @@ static size_t read_through_pipe(uint8_t *to, uint64_t address, size_t length) {
 
 // For sandboxes that forbid process_vm_readv. Opened each time, because an open descriptor would still read the parent
 // after a fork.
-static size_t read_through_proc(uint8_t *to, uint64_t address, size_t length) {
-    static const char path[] = "/proc/thread-self/mem";
+static size_t read_file(const char *path, void *to, uint64_t address, size_t length) {
     const long file = above_standard(call(SYS_openat, (uint64_t)AT_FDCWD, (uintptr_t)path, O_RDONLY | O_CLOEXEC, 0));
-    if (file < 0) return read_through_pipe(to, address, length);
+    if (file < 0) return SIZE_MAX;
     const long count = call(SYS_pread64, (uint64_t)file, (uintptr_t)to, length, address);
     call(SYS_close, (uint64_t)file, 0, 0, 0);
     return count > 0 ? (size_t)count : 0;
 }
 
+static size_t read_through_proc(void *to, uint64_t address, size_t length) {
+    const size_t count = read_file("/proc/thread-self/mem", to, address, length);
+    return count == SIZE_MAX ? read_through_pipe(to, address, length) : count;
+}
+
+size_t stall_read_memory_of(int32_t process, void *to, uint64_t address, size_t length) {
+    if (length == 0) return 0;
+    const struct iovec local = {to, length}, remote = {(void *)(uintptr_t)address, length};
+    const long count = stall_system_call(
+        SYS_process_vm_readv, (uint64_t)process, (uintptr_t)&local, 1, (uintptr_t)&remote, 1, 0);
+    if (count >= 0 || count == -EFAULT || count == -ESRCH) return count > 0 ? (size_t)count : 0;
+    char path[32];
+    snprintf(path, sizeof path, "/proc/%d/mem", process);
+    const size_t read = read_file(path, to, address, length);
+    return read == SIZE_MAX ? 0 : read;
+}
+
+static int32_t other_process;
+
+void stall_memory_read_from(int32_t process) { __atomic_store_n(&other_process, process, __ATOMIC_RELAXED); }
+
 size_t stall_read_memory(void *to, uint64_t address, size_t length) {
+    const int32_t other = __atomic_load_n(&other_process, __ATOMIC_RELAXED);
+    if (other != 0) return stall_read_memory_of(other, to, address, length);
     if (length == 0) return 0;
     const struct iovec local = {to, length};
     const struct iovec remote = {(void *)(uintptr_t)address, length};

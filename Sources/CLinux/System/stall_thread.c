@@ -78,7 +78,7 @@ int32_t stall_agent_thread(int place, int32_t process) {
 static void *begin(void *context) {
     const beginning given = *(beginning *)context;
     free(context);
-    if (getpriority(PRIO_PROCESS, 0) > given.nice) setpriority(PRIO_PROCESS, 0, given.nice);
+    if (getpriority(PRIO_PROCESS, 0) != given.nice) setpriority(PRIO_PROCESS, 0, given.nice);
     const uint64_t process = (uint32_t)stall_own_process(), name = process << 32 | (uint32_t)stall_own_thread();
     uint64_t *place = NULL;
     for (int i = 0; !place && i < STALL_AGENT_THREAD_COUNT; i++) {
@@ -106,15 +106,24 @@ static bool set_ahead(pthread_attr_t *attributes) {
     if (getrlimit(RLIMIT_RTTIME, &limit) == 0 && limit.rlim_cur < SHORTEST_REALTIME_US) return false;
     if (parameters.sched_priority < sched_get_priority_max(policy)) parameters.sched_priority++;
     return pthread_attr_setschedpolicy(attributes, policy) == 0
-        && pthread_attr_setschedparam(attributes, &parameters) == 0;
+        && pthread_attr_setschedparam(attributes, &parameters) == 0
+        && pthread_attr_setinheritsched(attributes, PTHREAD_EXPLICIT_SCHED) == 0;
+}
+
+static bool set_ordinary(pthread_attr_t *attributes) {
+    // The kernel's inheritance does that for an ordinary creator. The validation of parameters makes system calls.
+    if ((sched_getscheduler(0) & ~SCHED_RESET_ON_FORK) == SCHED_OTHER) return true;
+    const struct sched_param none = {0};
+    return pthread_attr_setschedpolicy(attributes, SCHED_OTHER) == 0
+        && pthread_attr_setschedparam(attributes, &none) == 0
+        && pthread_attr_setinheritsched(attributes, PTHREAD_EXPLICIT_SCHED) == 0;
 }
 
 static bool set_scheduling(pthread_attr_t *attributes, scheduling scheduling) {
     if (scheduling == INHERITED) return true;
-    if (scheduling == AHEAD && !set_ahead(attributes)) return false;
-    if (scheduling != PLAIN_HERE && knows_cpus
-        && pthread_attr_setaffinity_np(attributes, sizeof process_cpus, &process_cpus) != 0) return false;
-    return pthread_attr_setinheritsched(attributes, PTHREAD_EXPLICIT_SCHED) == 0;
+    if (scheduling == AHEAD ? !set_ahead(attributes) : !set_ordinary(attributes)) return false;
+    return scheduling == PLAIN_HERE || !knows_cpus
+        || pthread_attr_setaffinity_np(attributes, sizeof process_cpus, &process_cpus) == 0;
 }
 
 static int start(pthread_t *thread, size_t stack_bytes, scheduling scheduling, beginning *beginning) {
@@ -133,13 +142,15 @@ static int start(pthread_t *thread, size_t stack_bytes, scheduling scheduling, b
 }
 
 static int start_named(
-    unsigned long *thread, const char *name, size_t stack_bytes, bool is_ahead, void *(*body)(void *), void *context) {
+    unsigned long *thread, const char *name, size_t stack_bytes, scheduling first, void *(*body)(void *), void *context
+) {
     beginning *beginning = malloc(sizeof *beginning);
     if (!beginning) return ENOMEM;
     beginning->body = body;
     beginning->context = context;
     const int own_nice = getpriority(PRIO_PROCESS, 0);
-    beginning->nice = is_ahead && own_nice <= process_nice ? own_nice - 1 : process_nice;
+    beginning->nice = first == INHERITED ? own_nice
+        : first == AHEAD && own_nice <= process_nice ? own_nice - 1 : process_nice;
     // A thread inherits its creator's mask: set it during the creation.
     sigset_t mask, before;
     sigfillset(&mask);
@@ -151,7 +162,7 @@ static int start_named(
     // The kernel may refuse a priority, a class or a CPU.
     // Lists the images, and takes the lock of the loader's thread-local variables.
     stall_fork_defer();
-    for (scheduling scheduling = is_ahead ? AHEAD : PLAIN; error && scheduling <= INHERITED; scheduling++)
+    for (scheduling scheduling = first; error && scheduling <= INHERITED; scheduling++)
         error = start(thread, stack_bytes, scheduling, beginning);
     stall_fork_allow();
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -167,12 +178,17 @@ static int start_named(
 
 int stall_thread_start(
     unsigned long *thread, const char *name, size_t stack_bytes, void *(*body)(void *), void *context) {
-    return start_named(thread, name, stack_bytes, false, body, context);
+    return start_named(thread, name, stack_bytes, PLAIN, body, context);
 }
 
 int stall_thread_start_ahead(
     unsigned long *thread, const char *name, size_t stack_bytes, void *(*body)(void *), void *context) {
-    return start_named(thread, name, stack_bytes, true, body, context);
+    return start_named(thread, name, stack_bytes, AHEAD, body, context);
+}
+
+int stall_thread_start_alike(
+    unsigned long *thread, const char *name, size_t stack_bytes, void *(*body)(void *), void *context) {
+    return start_named(thread, name, stack_bytes, INHERITED, body, context);
 }
 
 // ThreadSanitizer does not intercept pthread_clockjoin_np: it would consider the thread alive even when its id is
@@ -198,6 +214,8 @@ bool stall_thread_join_until(unsigned long thread, uint64_t deadline_ns) {
 }
 
 void stall_thread_wake_on_time(void) { prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0); }
+
+void stall_end_with_parent(void) { prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); }
 
 void stall_thread_set_name(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
 

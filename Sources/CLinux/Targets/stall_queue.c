@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "stall_clock.h"
 #include "stall_task.h"
 #include "stall_descriptors.h"
+#include "stall_memory.h"
 
 #define WEAK __attribute__((weak))
 extern void *dispatch_queue_create_with_target(const char *label, void *attributes, void *target) WEAK;
@@ -145,8 +145,7 @@ stall_queue_snapshot stall_queue_read(const void *queue) {
 
 // A queue may be retargeted at any moment and its old target freed: read its memory through the kernel.
 static bool read_words(const void *queue, uint64_t *words) {
-    struct iovec local = {words, WORDS * sizeof *words}, remote = {(void *)(uintptr_t)queue, WORDS * sizeof *words};
-    return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)(WORDS * sizeof *words);
+    return stall_read_exactly(words, (uintptr_t)queue, WORDS * sizeof *words);
 }
 
 // `waiter` is skipped: it may own a queue while it waits for that queue's target.
@@ -199,8 +198,7 @@ enum { USUAL_STATE = 7, USUAL_TARGET = 3 };
 int32_t stall_queue_find_sync_holder(uint64_t futex, int32_t waiter) {
     uint64_t words[SYNC_WORDS], start = futex - SYNC_EVENT * sizeof *words;
     if (futex % sizeof *words != 0 || futex < sizeof words) return 0;
-    struct iovec local = {words, sizeof words}, remote = {(void *)(uintptr_t)start, sizeof words};
-    if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) != (ssize_t)sizeof words) return 0;
+    if (!stall_read_exactly(words, start, sizeof words)) return 0;
     if (words[SYNC_CONTEXT] != start || (int32_t)(words[SYNC_EVENT] >> 32) != waiter) return 0;
     int state = __atomic_load_n(&layout.state, __ATOMIC_ACQUIRE);
     return find_drainer((const void *)(uintptr_t)words[SYNC_QUEUE], state == NOWHERE ? USUAL_STATE : state,

@@ -20,8 +20,8 @@ typedef struct stall_image_list stall_image_list;
 /// something else is loaded there: at most 32 images. Nothing is allocated under the loader's lock, nothing is read through a
 /// mapping, and images from earlier lists are not read again. NULL without memory.
 stall_image_list *_Nullable stall_image_list_create(void);
-/// Makes a list if the loader has loaded anything since the last one, so that it is remembered.
-void stall_image_list_remember(void);
+/// Makes a list if the loader has loaded anything since the last one, so that it is remembered. Returns whether it has.
+bool stall_image_list_remember(void);
 size_t stall_image_list_count(const stall_image_list *_Nonnull list);
 /// The result points into the list. `index` must be below the count.
 stall_image stall_image_list_get(const stall_image_list *_Nonnull list, size_t index);

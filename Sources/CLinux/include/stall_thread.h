@@ -21,12 +21,20 @@ int stall_thread_start_ahead(
     unsigned long *_Nonnull thread, const char *_Nonnull name, size_t stack_bytes,
     void *_Nullable (*_Nonnull body)(void *_Nullable), void *_Nullable context);
 
+/// The same for a thread with its creator's scheduling.
+int stall_thread_start_alike(
+    unsigned long *_Nonnull thread, const char *_Nonnull name, size_t stack_bytes,
+    void *_Nullable (*_Nonnull body)(void *_Nullable), void *_Nullable context);
+
 /// Waits for a thread's end, at most until `deadline_ns` (CLOCK_MONOTONIC). False if it has not ended by then: it can
 /// be joined later.
 bool stall_thread_join_until(unsigned long thread, uint64_t deadline_ns);
 
 /// Minimizes the calling thread's timer slack: by default the kernel may wake it up to 50 us late.
 void stall_thread_wake_on_time(void);
+
+/// The kernel kills this process when its parent's thread that started it ends. For a helper of a command.
+__attribute__((visibility("hidden"))) void stall_end_with_parent(void);
 
 /// Names the calling thread; truncated to 15 bytes.
 void stall_thread_set_name(const char *_Nonnull name);

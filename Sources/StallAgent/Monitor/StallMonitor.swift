@@ -122,6 +122,14 @@ public final class StallMonitor: Sendable {
     /// Starts the agent in this process, unless it is disabled or no thread can be started.
     private func startAgent(_ configuration: Configuration) {
         guard configuration.isEnabled else { return }
+        ChildStart.run(configuration.logger) { [self] logger in
+            var configuration = configuration
+            configuration.logger = logger
+            startThreads(configuration)
+        }
+    }
+
+    private func startThreads(_ configuration: Configuration) {
         let logger = configuration.logger
         logRefusedCalls(to: logger)
         // Reads the time zone, for the default log handler: not only with the first warning, under a filter perhaps.

@@ -1,10 +1,12 @@
 // The app's log handler, until the process has exited: the agent's threads run on while the app's objects are destroyed.
 
 internal import Logging
+internal import StallRunLoop
 
 /// Passes lines to another handler as long as the app's code may be called.
 struct ExitAwareLogHandler: LogHandler {
     private var handler: any LogHandler
+    fileprivate var held: HeldLines?
 
     init(_ handler: any LogHandler) { self.handler = handler }
 
@@ -26,7 +28,28 @@ struct ExitAwareLogHandler: LogHandler {
     }
 
     func log(event: LogEvent) {
+        if let held, held.add(event) { return }
         if !ProcessExit.isOver { handler.log(event: event) }
+    }
+}
+
+/// Lines that wait until the app's handler may be called; later ones go to it directly.
+final class HeldLines: Sendable {
+    private let lines = AgentLocked<[LogEvent]?>([])
+
+    fileprivate func add(_ event: LogEvent) -> Bool {
+        lines.withLock { lines in
+            lines?.append(event)
+            return lines != nil
+        }
+    }
+
+    func pass(to logger: Logger) {
+        let held = lines.withLock { lines in
+            defer { lines = nil }
+            return lines ?? []
+        }
+        for event in held { logger.handler.log(event: event) }
     }
 }
 
@@ -35,6 +58,14 @@ extension Logger {
     var untilExit: Logger {
         var logger = self
         logger.handler = ExitAwareLogHandler(handler)
+        return logger
+    }
+
+    /// This logger, whose lines wait until these are passed on.
+    func holding(_ held: HeldLines) -> Logger {
+        var (logger, handler) = (self, ExitAwareLogHandler(handler))
+        handler.held = held
+        logger.handler = handler
         return logger
     }
 }

@@ -43,7 +43,8 @@ struct SaturationDetector: Sendable {
             nextSample = now + spacing
             spacing *= 2
         }
-        let present = now - busy.since - suspendedIntervals.time(from: busy.since, to: now)
+        let elapsed: Duration = now - busy.since
+        let present = elapsed - suspendedIntervals.time(from: busy.since, to: now)
         guard present >= policy.saturation else { return step }
         // A loop that was runnable without a CPU most of the time is not saturated but starved.
         let delay = (evidence.runDelay ?? .zero) - (busy.evidence.runDelay ?? .zero)

@@ -38,6 +38,11 @@ package struct StallIncident: Equatable, Sendable {
         self.hasEnded = hasEnded
         self.ending = ending
     }
+
+    /// As reports have it.
+    package var outcome: StallOutcome {
+        StallOutcome(!hasEnded ? .open : ending == .exit ? .hang : .ended, ending)
+    }
 }
 
 extension StallVerdict {

@@ -15,16 +15,29 @@ package final class AgentThread: @unchecked Sendable {
         init(_ run: @escaping @Sendable () -> Void) { self.run = run }
     }
 
+    package enum Scheduling {
+        /// Of a process that was just started.
+        case plain
+        /// It must run while its creator does, whatever the creator's priority.
+        case ahead
+        /// Its creator's.
+        case alike
+    }
+
     /// Starts the thread; nil if the system refuses.
     ///
-    /// - Parameter isAhead: Whether it must run while its creator does, whatever the creator's priority.
     package init?(
-        name: String, stackBytes: Int = 1 << 20, isAhead: Bool = false,
+        name: String, stackBytes: Int = 1 << 20, scheduling: Scheduling = .plain,
         _ body: @escaping @Sendable () -> Void
     ) {
         let context = Unmanaged.passRetained(Body(body))
         var handle = pthread_t()
-        let start = isAhead ? stall_thread_start_ahead : stall_thread_start
+        let start =
+            switch scheduling {
+            case .plain: stall_thread_start
+            case .ahead: stall_thread_start_ahead
+            case .alike: stall_thread_start_alike
+            }
         let error = start(
             &handle, name, stackBytes,
             { context in

@@ -56,6 +56,7 @@ final class SuspensionProbe: Sendable {
         private let thread: Int32
         private var runCount: UInt64?
         private var used_ns: UInt64 = 0
+        private var wasRead = false
 
         init(thread: Int32) {
             self.thread = thread
@@ -67,10 +68,12 @@ final class SuspensionProbe: Sendable {
             stall_thread_files_close(&files)
         }
 
-        /// Whether the thread has been on a CPU since the last call, or is about to be.
+        /// Whether the thread may have been on a CPU since the last call, or is about to be. The first call has nothing
+        /// to compare with.
         ///
         /// **Cost:** two files of `/proc` opened and read, 13 us.
         mutating func wasInterrupted() -> Bool {
+            defer { wasRead = true }
             let before = (runCount: runCount, used_ns: used_ns)
             // State before counters: a thread that falls asleep in between has run, so its count has changed.
             var (state, schedule) = (stall_thread_state(), stall_thread_schedule())
@@ -86,7 +89,7 @@ final class SuspensionProbe: Sendable {
                 } else {
                     before.used_ns != 0 && used_ns != before.used_ns
                 }
-            return isAwake || hasRun
+            return isAwake || hasRun || !wasRead
         }
     }
 }

@@ -32,13 +32,13 @@ package final class Watchdog: Sendable {
         }
         wakeup = Wakeup(pointer: pointer)
         self.suspensionProbe = suspensionProbe
-        let thread = AgentThread(name: "stall-watchdog", isAhead: true) {
+        let createdAt = MonotonicInstant(nanoseconds: stall_monotonic_ns())
+        let thread = AgentThread(name: "stall-watchdog", scheduling: .ahead) {
             [inbox, wakeup, pulse, processRecord] in
             stall_thread_wake_on_time()
             var watch = WatchdogThread(
                 inbox: inbox, wakeup: wakeup.pointer, suspensionProbe: suspensionProbe,
-                pulse: pulse,
-                monitor: processRecord)
+                pulse: pulse, monitor: processRecord, createdAt: createdAt)
             watch.run()
         }
         guard let thread else {

@@ -40,15 +40,14 @@ struct WatchdogThread: ~Copyable {
     init(
         inbox: WatchdogInbox, wakeup: UnsafeMutablePointer<stall_wakeup>,
         suspensionProbe: SuspensionProbe,
-        pulse: WatchdogPulse, monitor: Int32
+        pulse: WatchdogPulse, monitor: Int32, createdAt: MonotonicInstant
     ) {
         processRecord = ProcessRecordEntry(monitor: monitor, wakeup: wakeup)
         self.suspensionProbe = suspensionProbe
         self.inbox = inbox
         self.wakeup = wakeup
         self.pulse = pulse
-        suspensionTracker = SuspensionTracker(
-            at: MonotonicInstant(nanoseconds: stall_monotonic_ns()))
+        suspensionTracker = SuspensionTracker(at: createdAt)
     }
 
     /// Returns when it receives a stop request.
@@ -71,9 +70,9 @@ struct WatchdogThread: ~Copyable {
         let policy = DetectionPolicy(threshold: .milliseconds(100))
         var (detector, saturation) = (StallDetector(policy: policy), SaturationDetector())
         let (start, evidence) = (now(), ThreadEvidence(cpuTime: .zero, runDelay: .zero))
-        var suspensionTracker = suspensionTracker
-        suspensionTracker.check(from: start, to: start, wasInterrupted: true)
-        _ = wasProbeInterrupted()
+        // Loops are watched from the creation on, and the process may have been stopped before this thread ran.
+        let wasInterrupted = wasProbeInterrupted()
+        suspensionTracker.check(from: start, to: now(), wasInterrupted: wasInterrupted)
         for status in [LoopStatus.busy, .busy, .waiting] {
             let reading = LoopReading(status: status, since: start)
             let poll = start + (status == .busy ? .seconds(5) : .seconds(6))
@@ -210,9 +209,10 @@ struct WatchdogThread: ~Copyable {
         }
     }
 
+    /// True also as long as it has not started: on a busy machine the process may be stopped before.
     private mutating func wasProbeInterrupted() -> Bool {
         if suspensionProbeFiles == nil { suspensionProbeFiles = suspensionProbe.files() }
-        return suspensionProbeFiles?.wasInterrupted() ?? false
+        return suspensionProbeFiles?.wasInterrupted() ?? true
     }
 
     private mutating func poll(at slot: WatchSlot) {

@@ -16,8 +16,9 @@ extension EventRunLoop {
         return try await wait.value {
             // Only the block holds it: a block that is dropped ends the wait.
             let end = AtEnd { wait.end(throwing: LoopError.stopped) }
-            let isTaken = post(inMode: mode) { withExtendedLifetime(end) { wait.end(with: body) } }
-            return isTaken ? {} : nil
+            // Swift 6.2 does not see that `body` is sent with it.
+            nonisolated(unsafe) let block = { withExtendedLifetime(end) { wait.end(with: body) } }
+            return post(inMode: mode, block) ? {} : nil
         }
     }
 }

@@ -38,10 +38,11 @@ public final class SignalSource: Sendable {
         let reader = SignalReader(Set(signals))
         // Both call it on the loop's thread only. It is the first that they capture, where a dump looks for the app's function.
         nonisolated(unsafe) let handler = handler
-        inbox = LoopSource { inbox in
+        nonisolated(unsafe) let deliver: (LoopSource) -> Void = { inbox in
             let call = handler
             reader.deliverReceived(of: inbox, to: call)
         }
+        inbox = LoopSource(handler: deliver)
         source = DescriptorSource(opened: opened, onCancel: { _ in opened.close() }) { source, _ in
             let call = handler
             var (signal, sender) = (CInt(0), CInt(0))

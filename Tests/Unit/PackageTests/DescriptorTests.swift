@@ -7,8 +7,9 @@ import Testing
 @Suite struct DescriptorTests {
     /// The modules that can be in an app.
     static let modules = [
-        "CLinux", "CStackCapture", "CEpollDoor", "CStallAgent", "StallAgent", "StallAgentC",
-        "StallAgentNIO", "StallCapture", "StallCause", "StallDetection", "StallDoor",
+        "CLinux", "CStackCapture", "CEpollDoor", "CWaitCalls", "CStallAgent", "CStallWaits",
+        "StallAgent", "StallAgentC", "StallAgentNIO", "StallCapture", "StallCause",
+        "StallDetection", "StallDoor",
         "StallMetrics", "StallModel", "StallRunLoop", "StallStore", "StallSymbols", "StallTracing",
     ]
     private static var calls: Regex<Substring> {
@@ -31,7 +32,7 @@ import Testing
         ("CLinux/System/stall_memory.c", "SYS_pipe2"),
         ("StallRunLoop/Messages/LoopMessagePort.swift", "socketpair("),
         // Held for a moment, so that Dispatch's is above them.
-        ("CLinux/System/stall_poll.c", "numbers[count] = "),
+        ("CLinux/System/stall_poll.c", "number = "),
         ("CLinux/System/stall_poll.c", "spare = eventfd("),
     ]
 

@@ -46,4 +46,74 @@ import Testing
         thread.join()
         #expect(used.load(ordering: .relaxed) == 0)
     }
+
+    /// Its creator may have got its class from the kernel or from the C library, which remembers it. In a process of its
+    /// own: the process's first thread decides what is plain.
+    @Test(.enabled(if: mayScheduleRealtime), arguments: [false, true])
+    func `it has the process's class and nice value, one step above, or its creator's`(
+        byLibrary: Bool
+    ) async {
+        await #expect(processExitsWith: .success) { [byLibrary] in
+            // On a thread of its own: the one that runs this is Dispatch's.
+            let isRight = Atomic(false)
+            let creator = AgentThread(name: "creator", scheduling: .alike) {
+                var parameters = sched_param()
+                parameters.sched_priority = 10
+                let error =
+                    byLibrary
+                    ? pthread_setschedparam(pthread_self(), SCHED_FIFO, &parameters)
+                    : sched_setscheduler(0, SCHED_FIFO, &parameters)
+                setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, -5)
+                let found = [AgentThread.Scheduling.plain, .ahead, .alike].map(Scheduled.init)
+                isRight.store(
+                    error == 0
+                        && found == [
+                            Scheduled(policy: SCHED_OTHER, priority: 0, nice: 0),
+                            Scheduled(policy: SCHED_FIFO, priority: 11, nice: -6),
+                            Scheduled(policy: SCHED_FIFO, priority: 10, nice: -5),
+                        ], ordering: .relaxed)
+                if !isRight.load(ordering: .relaxed) { print(found) }
+            }
+            creator?.join()
+            exit(isRight.load(ordering: .relaxed) ? 0 : 1)
+        }
+    }
 }
+
+private struct Scheduled: Equatable {
+    var policy: CInt
+    var priority: CInt
+    var nice: CInt
+
+    static var own: Scheduled {
+        var parameters = sched_param()
+        sched_getparam(0, &parameters)
+        return Scheduled(
+            policy: sched_getscheduler(0), priority: parameters.sched_priority,
+            nice: getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0))
+    }
+}
+
+extension Scheduled {
+    /// That of a new thread.
+    init(_ scheduling: AgentThread.Scheduling) {
+        let found = Mutex<Scheduled?>(nil)
+        AgentThread(name: "test", scheduling: scheduling) {
+            found.withLock { $0 = .own }
+        }?.join()
+        self = found.withLock { $0 } ?? Scheduled(policy: -1, priority: -1, nice: 0)
+    }
+}
+
+/// Tried on a thread that is not used otherwise.
+private let mayScheduleRealtime: Bool = {
+    let isAllowed = Atomic(false)
+    AgentThread(name: "test", scheduling: .alike) {
+        var parameters = sched_param()
+        parameters.sched_priority = 10
+        let mayRunFirst = sched_setscheduler(0, SCHED_FIFO, &parameters) == 0
+        let mayBeNicer = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, -6) == 0
+        isAllowed.store(mayRunFirst && mayBeNicer, ordering: .relaxed)
+    }?.join()
+    return isAllowed.load(ordering: .relaxed)
+}()

@@ -97,6 +97,10 @@ import Testing
         while files?.wasInterrupted() != false {}
         let disturbances = (0..<100).filter { _ in files?.wasInterrupted() != false }
         #expect(disturbances == [])
+        // Another reader has nothing to compare with at first: a stop before would be missed.
+        var others = suspensionProbe.files()
+        #expect(others?.wasInterrupted() == true)
+        #expect(others?.wasInterrupted() == false)
         suspensionProbe.stop()
     }
 }

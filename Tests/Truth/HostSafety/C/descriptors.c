@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,11 +124,35 @@ void host_close_standard(int closed) {
 
 int host_occupied_standard(int closed) {
     int occupied = closed;
-    // A descriptor that is moved away at once is seen at most in some of the looks.
-    for (int look = 0; look < 20 && occupied; look++) {
+    // A descriptor that is moved away at once is seen at most in some of the looks, though a thread that waits for a
+    // CPU in between may hold it for tens of milliseconds: 20 looks in 10 ms, and then 200 in 2 s.
+    for (int look = 0; look < 220 && occupied; look++) {
         for (int i = 0; i < 3; i++)
             if (fcntl(i, F_GETFD) < 0) occupied &= ~(1 << i);
-        host_rest(500000);
+        host_rest(look < 20 ? 500000 : 10000000);
     }
     return occupied;
+}
+
+static pthread_t movers[3];
+static bool is_moving;
+
+static void *move(void *unused) {
+    while (__atomic_load_n(&is_moving, __ATOMIC_RELAXED)) {
+        const int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+        const int above = file < 0 ? -1 : fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        if (file >= 0) close(file);
+        if (above >= 0) close(above);
+    }
+    return unused;
+}
+
+void host_move_files(void) {
+    is_moving = true;
+    for (int i = 0; i < 3; i++) pthread_create(&movers[i], NULL, move, NULL);
+}
+
+void host_stop_moving_files(void) {
+    __atomic_store_n(&is_moving, false, __ATOMIC_RELAXED);
+    for (int i = 0; i < 3; i++) pthread_join(movers[i], NULL);
 }

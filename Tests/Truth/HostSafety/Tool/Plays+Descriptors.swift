@@ -36,6 +36,18 @@ extension Play {
                 if status & 0x7f != 0 { print("crashed without \(closed): status \(status)") }
             }
         },
+        // The descriptor of Dispatch's main queue is made while other threads use a closed number for moments.
+        Play(name: "standard-descriptors-contended") { _ in
+            var occupied = 0
+            for number in 0..<150 {
+                let child = host_fork()
+                if child == 0 { _exit(startAmongMoves(closed: 1 << (number % 3))) }
+                var status: Int32 = 0
+                waitpid(child, &status, 0)
+                if status != 0 { occupied += 1 }
+            }
+            if occupied > 0 { print("descriptors touched \(occupied) of 150") }
+        },
         descriptorLimit("descriptors-1024", limit: 1024, threads: 250, files: 750),
         descriptorLimit("descriptors-256", limit: 256, threads: 60, files: 150),
     ]
@@ -115,6 +127,15 @@ extension Play {
         withExtendedLifetime((sockets, sources, marks)) { _ = monitor.stop(within: .seconds(2)) }
         look()
         return occupied
+    }
+
+    /// Returns the closed number if it stays in use.
+    private static func startAmongMoves(closed: Int32) -> Int32 {
+        host_close_standard(closed)
+        host_move_files()
+        EventRunLoop.main.run(until: .now + .milliseconds(1))
+        host_stop_moving_files()
+        return host_occupied_standard(closed)
     }
 
     private static func descriptorLimit(

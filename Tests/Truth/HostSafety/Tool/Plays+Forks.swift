@@ -56,6 +56,18 @@ extension Play {
             stage.stall(monitor)
             stage.stop(monitor)
         },
+        // The runtime in the child takes its thread for the parent's: see CLinux/stall_runtime_thread.h.
+        Play(name: "start-in-a-child") { stage in
+            let hung = hungChildren(of: 60) { _ = begun(in: stage.directory) }
+            for _ in 0..<hung { print("hung child") }
+            try stage.stop(stage.start())
+        },
+        Play(name: "start-in-a-lazy-global-of-a-child") { stage in
+            InLazyGlobal.directory = stage.directory
+            let hung = hungChildren(of: 60) { _ = InLazyGlobal.monitor }
+            for _ in 0..<hung { print("hung child") }
+            try stage.stop(stage.start())
+        },
         // Other threads use the monitor at every moment, and hold its locks at the fork.
         Play(name: "fork-while-the-monitor-is-used") { stage in
             let monitor = try stage.start()
@@ -90,6 +102,17 @@ extension Play {
             stage.stop(monitor)
         },
     ]
+
+    private static func begun(in directory: String) -> StallMonitor? {
+        var configuration = StallMonitor.Configuration(app: "child", version: "1")
+        configuration.store = directory + "/child-\(getpid()).sqlite"
+        return try? StallMonitor.start(configuration)
+    }
+
+    private enum InLazyGlobal {
+        nonisolated(unsafe) static var directory = ""
+        static let monitor = begun(in: directory)
+    }
 
     /// How many of the children do not get to their end. Not many more are made after two of them.
     private static func hungChildren(of count: Int, _ body: () -> Void = {}) -> Int {

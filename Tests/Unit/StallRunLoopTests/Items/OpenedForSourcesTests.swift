@@ -1,6 +1,7 @@
 import CLinux
 import Foundation
 import LoopConformance
+import TestSupport
 import Testing
 
 @testable import StallRunLoop

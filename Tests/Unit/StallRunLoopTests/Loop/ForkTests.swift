@@ -232,7 +232,7 @@ import Testing
                 ticks = 0
                 while ticks < 2 { loop.run(for: .milliseconds(5)) }
                 if child == 0 { _exit(0) }
-                exit(StallRunLoopTests.wait(for: child) == 0 ? 0 : 2)
+                exit(TestSupport.wait(for: child) == 0 ? 0 : 2)
             }
         }
     }
@@ -261,31 +261,4 @@ import Testing
         drain(queue.takeAll())
         #expect(ran == Array(0..<min(before + 1, 253)) + Array(1_000..<1_300))
     }
-}
-
-/// Forks, and ends the child with what `body` returns; after 20 seconds by SIGALRM.
-func forkProcess(_ body: () -> CInt) -> pid_t {
-    // Swift's Glibc hides it.
-    typealias Fork = @convention(c) () -> pid_t
-    let fork = unsafeBitCast(dlsym(UnsafeMutableRawPointer(bitPattern: 0), "fork"), to: Fork.self)
-    let child = fork()
-    guard child == 0 else { return child }
-    alarm(20)
-    _exit(body())
-}
-
-/// Forks, and goes on in the child, which is ended by SIGALRM after 20 seconds.
-private func forkProcess(notEnding: Void) -> pid_t {
-    typealias Fork = @convention(c) () -> pid_t
-    let child = unsafeBitCast(
-        dlsym(UnsafeMutableRawPointer(bitPattern: 0), "fork"), to: Fork.self)()
-    if child == 0 { alarm(20) }
-    return child
-}
-
-/// The child's wait status.
-func wait(for child: pid_t) -> CInt {
-    var status: CInt = -1
-    while waitpid(child, &status, 0) < 0 && errno == EINTR {}
-    return status
 }

@@ -1,4 +1,5 @@
 import CLinux
+import CoreFoundation  // has pthread_attr_t, depending on which module is loaded first
 import Foundation
 import LoopConformance
 @testable import StallRunLoop

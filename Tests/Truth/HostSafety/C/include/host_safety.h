@@ -218,6 +218,10 @@ bool host_replace_descriptors(const char *_Nonnull kind);
 void host_close_standard(int closed);
 /// Those of them, in three bits, that are open for longer than a moment.
 int host_occupied_standard(int closed);
+/// Three threads, which each open a file, move it above the standard numbers and close it, again and again.
+void host_move_files(void);
+/// Ends them.
+void host_stop_moving_files(void);
 
 /// How many of them are closed, written, armed or filled by now.
 int host_touched_descriptors(void);
