@@ -90,14 +90,33 @@ package struct StackCopy {
         }
     }
 
+    /// A frame of an interpreter that has gone since is left out. Those of a recursion are read once.
+    private static func addresses(_ frames: UnsafeBufferPointer<stall_frame>) -> [CodeAddress] {
+        var scripts: [PythonPlace: ScriptFrame?] = [:]
+        return frames.compactMap { frame in
+            guard frame.kind == STALL_FRAME_PYTHON else {
+                let kind = CodeAddressKind(rawValue: frame.kind.rawValue) ?? .returnAddress
+                return CodeAddress(frame.address, kind, isGuessed: frame.is_guessed)
+            }
+            let place = PythonPlace(code: frame.address, position: frame.position)
+            let script = scripts[place] ?? ScriptFrame(frame)
+            scripts[place] = .some(script)
+            guard let script else { return nil }
+            var address = CodeAddress(frame.address, .interrupted, isGuessed: frame.is_guessed)
+            address.script = script
+            return address
+        }
+    }
+
+    private struct PythonPlace: Hashable {
+        var code: UInt64
+        var position: UInt32
+    }
+
     private var stack: CapturedStack {
         let frames = frames.bindMemory(to: stall_frame.self)
         return CapturedStack(
-            addresses: frames.map { frame in
-                CodeAddress(
-                    frame.address, CodeAddressKind(rawValue: frame.kind.rawValue) ?? .returnAddress,
-                    isGuessed: frame.is_guessed)
-            },
+            addresses: Self.addresses(frames),
             isTruncated: header.isTruncated, method: header.method)
     }
 }

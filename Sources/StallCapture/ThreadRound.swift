@@ -10,7 +10,7 @@ package struct CapturedThread: Sendable {
     package let id: ThreadID
     /// The thread's name in the kernel (`comm`).
     package let name: String?
-    package let stack: Result<CapturedStack, CaptureError>
+    package var stack: Result<CapturedStack, CaptureError>
 
     package init(id: ThreadID, name: String?, stack: Result<CapturedStack, CaptureError>) {
         self.id = id

@@ -31,8 +31,10 @@ package struct ImageTable: Sendable {
         )
     }
 
-    /// Remembers the images that are loaded now, for when they are not. At once if none was loaded since.
-    package static func rememberLoaded() { stall_image_list_remember() }
+    /// Remembers the images that are loaded now, for when they are not. At once if none was loaded since the last time.
+    ///
+    /// - Returns: Whether there was one.
+    package static func rememberLoaded() -> Bool { stall_image_list_remember() }
 
     /// The image whose mapping contains an address.
     package func image(containing address: UInt64) -> Image? {
@@ -51,11 +53,18 @@ package struct ImageTable: Sendable {
     /// inserted between the two as a guess: the call is certain, what followed is not.
     package func locate(_ stack: CapturedStack) -> [CodeLocation] {
         var calls = stack.addresses.map {
-            stall_call(address: $0.lookupAddress, function: 0, entered: 0)
+            stall_call(
+                address: $0.script == nil ? $0.lookupAddress : 0, function: 0, entered: 0)
         }
         stall_calls_read(&calls, calls.count)
         var locations: [CodeLocation] = []
         for (index, address) in stack.addresses.enumerated() {
+            if let script = address.script {
+                var location = script.location
+                location.isGuessed = address.isGuessed
+                locations.append(location)
+                continue
+            }
             if index > 0, address.kind == .returnAddress, !address.isGuessed {
                 let (callee, entered) = (calls[index - 1].function, calls[index].entered)
                 if callee != 0, entered != 0, callee != entered {

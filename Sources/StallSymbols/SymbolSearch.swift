@@ -43,7 +43,7 @@ struct SymbolSearch {
 
     mutating func consider(_ symbol: Symbol) {
         guard symbol.isFunction, symbol.isDefined else { return }
-        var index = firstIndex(notBelow: symbol.value)
+        var index = addresses.sortedIndex(notBelow: symbol.value)
         guard index < addresses.count else { return }
         if nearest[index].map({ $0.value < symbol.value }) ?? true { nearest[index] = symbol }
         while index < addresses.count, addresses[index] - symbol.value < symbol.extent {
@@ -69,12 +69,15 @@ struct SymbolSearch {
             return (addresses[index], [last])
         }
     }
+}
 
-    private func firstIndex(notBelow value: UInt64) -> Int {
-        var (low, high) = (0, addresses.count)
+extension [UInt64] {
+    /// The first index of numbers in ascending order at which one is not below `value`.
+    func sortedIndex(notBelow value: UInt64) -> Int {
+        var (low, high) = (0, count)
         while low < high {
             let middle = (low + high) / 2
-            if addresses[middle] < value { low = middle + 1 } else { high = middle }
+            if self[middle] < value { low = middle + 1 } else { high = middle }
         }
         return low
     }

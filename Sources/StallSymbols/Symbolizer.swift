@@ -141,6 +141,20 @@ package struct Symbolizer: Sendable {
         return files
     }
 
+    /// The addresses and sizes in this process of what an image exports under these names.
+    package func exports(
+        named names: [String], of image: Image
+    ) -> [String: (address: UInt64, size: UInt64)] {
+        var found: [String: (address: UInt64, size: UInt64)] = [:]
+        forEachFile(of: image) { _, file in
+            found = file.exports(named: names).mapValues { symbol in
+                (symbol.value &- file.lowestAddress &+ image.loadAddress, symbol.extent)
+            }
+            return found.isEmpty
+        }
+        return found
+    }
+
     /// The possible paths of an image's symbols, likeliest first.
     private func paths(of image: Image) -> [String] {
         // The link refers to the running program even if its path now has another build.

@@ -13,13 +13,13 @@ struct PendingReport: Sendable {
     let loop: String
     let mode: String
     let incident: StallIncident
-    let samples: [RawSample]
+    var samples: [RawSample]
     /// The threads of the pool that runs the work, if it is a pool's.
-    let members: [CapturedThread]
+    var members: [CapturedThread]
     /// The app's other threads, if all are configured.
-    let others: ThreadRound
+    var others: ThreadRound
     let othersCost: Duration
-    let evidenceLog: EvidenceLog
+    var evidenceLog: EvidenceLog
     /// Requests and spans that were open when it was first reported.
     let openWork: [OpenWork]
     /// The facts that the app's hooks added so far.

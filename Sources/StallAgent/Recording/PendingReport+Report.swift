@@ -34,8 +34,7 @@ extension StallReport {
             duration: incident.duration, cpuTime: incident.cpuTime,
             delayedTime: incident.delayedTime, threshold: incident.threshold,
             detectionDelay: incident.detectionDelay,
-            state: !incident.hasEnded ? .open : incident.ending == .exit ? .hang : .ended,
-            ending: incident.ending,
+            state: incident.outcome.state,
             verdict: incident.verdict,
             samples: pending.samples.indices.map { index in
                 let sample = pending.samples[index]
@@ -53,6 +52,7 @@ extension StallReport {
                 }.map { ThreadSnapshot($0, .other, images: images) },
             skippedThreadCount: pending.others.skippedCount,
             agentTime: pending.samples.reduce(pending.othersCost) { $0 + $1.cost })
+        outcome = incident.outcome
     }
 }
 

@@ -3,6 +3,7 @@
 
 internal import CLinux
 internal import Logging
+internal import StallCapture
 internal import StallCause
 internal import StallDetection
 internal import StallModel
@@ -96,6 +97,8 @@ private struct Recording {
     private var health = WatchdogHealth()
     /// Whether it was logged that jobs of tasks were not watched for a while.
     private var hasLostJobs = false
+    /// The images that were searched for CPython.
+    private var searched: Set<Image> = []
     /// Whether it was logged that a fork had waited in vain.
     private var hasVainFork = false
     /// Requests from the ring, in order of arrival.
@@ -111,6 +114,8 @@ private struct Recording {
     var namingTime: [UniqueID: Duration] = [:]
     /// Names found so far, for reports passed to callbacks. The store has them all.
     var names: [CodeLocation: [Frame]] = [:]
+    /// Names of code that was compiled at run time.
+    private var generatedNames = PerfMap()
     /// Locations whose lines and inlined calls are still to be found: the budget was used up. The store has what is
     /// known, as not looked up.
     private var unfinished = Backlog()
@@ -156,7 +161,7 @@ private struct Recording {
     ) {
         stall_unwind_tables_prefetch()
         while true {
-            ImageTable.rememberLoaded()
+            if ImageTable.rememberLoaded() { findInterpreter() }
             while let request = requests.poll() ?? nextHandedOver() { handle(request) }
             if lost > 0 { countLosses() }
             store.countLosses(watchdog.takeRefused(), reason: .blind)
@@ -172,6 +177,17 @@ private struct Recording {
                 continue
             }
             stall_wakeup_wait(wakeup, UInt32(STALL_WATCHDOG_TIMED_WAIT), deadline.nanoseconds)
+        }
+    }
+
+    /// Looks for CPython among the images: the program itself or a library of it.
+    private mutating func findInterpreter() {
+        for image in ImageTable.current().images
+        where image.name.hasPrefix("python") || image.name.hasPrefix("libpython3") {
+            guard searched.insert(image).inserted else { continue }
+            let symbols = symbolizer.exports(named: PythonInterpreter.symbols, of: image)
+            let addresses = image.loadAddress..<max(image.loadAddress, image.endAddress)
+            PythonInterpreter.use(image: addresses) { symbols[$0] }
         }
     }
 
@@ -317,6 +333,8 @@ private struct Recording {
 
     private mutating func record(_ pending: PendingReport) {
         let images = ImageTable.current()
+        var pending = pending
+        if configuration.symbolizes { pending.nameGeneratedCode(by: &generatedNames, images) }
         var report = StallReport(pending, run: run, images: images)
         let answer = limiter.answer(
             report, place: report.place,
@@ -347,6 +365,13 @@ private struct Recording {
             return store.notifyOnceDurable(report)
         }
         if names.count > 20_000 { names = [:] }
+        for script in pending.scripts() {
+            for isGuessed in [false, true] {
+                var location = script.location
+                location.isGuessed = isGuessed
+                names[location] = [script.frame]
+            }
+        }
         let locations = Set(report.locations + pending.suspectLocations(images))
         let unknown = locations.filter { names[$0] == nil }
         if !unknown.isEmpty {

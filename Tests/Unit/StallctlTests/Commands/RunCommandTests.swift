@@ -104,6 +104,44 @@ import Testing
         #expect(found == true)
     }
 
+    /// One of the versions that CPython's frames are read of: 3.11 to 3.14.
+    private static let python = "/usr/bin/python3"
+
+    @Test(.enabled(if: access(python, X_OK) == 0))
+    func `a stall of a Python program names its functions and lines`() throws {
+        let program = Repository.root.appending(path: "Tests/Fixtures/RunFixture/stalls.py").path
+        try withTemporaryDirectory { directory in
+            let store = directory.appending(path: "python.sqlite").path
+            let run = try Oracle.run(
+                BuiltProgram.directory.appending(path: "stallctl").path,
+                ["run", "--store", store, "--", Self.python, program], environment: Self.environment
+            )
+            try #require(run.status == 0, "\(run.errors)")
+            let reports = try ReportStore.open(path: store).reports(ReportFilter(), limit: nil)
+            let stacks = reports.map { report in
+                report.samples.map { sample in
+                    sample.frames.filter { $0.file == program }.map {
+                        "\($0.function ?? ""):\($0.line ?? 0)"
+                    }
+                }
+            }
+            func isSeen(_ frames: [String]) -> Bool {
+                stacks.contains { $0.contains { $0.starts(with: frames) } }
+            }
+            #expect(isSeen(["Handler.answer:9", "main:29"]), "\(stacks)")
+            #expect(isSeen(["by_key.<locals>.wait:21", "by_key:24", "main:33"]), "\(stacks)")
+            #expect(
+                isSeen(["Handler.compute:14", "main:31"])
+                    || isSeen(["Handler.compute:15", "main:31"]), "\(stacks)")
+            // The interpreter's own functions and its library do not name the groups.
+            let top = try Oracle.run(
+                BuiltProgram.directory.appending(path: "stallctl").path,
+                ["top", "--store", store, "--json"], environment: Self.environment)
+            #expect(top.output.contains("sleep in Handler.answer <- main"))
+            #expect(top.output.contains("sleep in by_key.<locals>.wait <- by_key"))
+        }
+    }
+
     @Test func `rests, sleeps, clients, pools and loops that were left are no stalls`() throws {
         let scenarios = ["idle", "bootstrap", "sleeps", "pool", "client", "left", "handler"]
         for (scenario, played) in try play(scenarios) {
