@@ -41,6 +41,9 @@ struct stall_architecture {
     bool (*call_target)(const uint8_t before[8], uint64_t return_address, uint64_t *target);
     /// Whether code at the target of a call jumps elsewhere: a PLT entry or a thunk.
     bool (*is_jump)(const uint8_t code[8]);
+    /// The target of a stub at `address`, or the address of the word that contains it. Null where calls push their
+    /// return address: it is then never unknown.
+    bool (*jump_target)(const uint8_t code[16], uint64_t address, uint64_t *target, bool *is_slot);
     /// Whether a complete function can tail-call another one. True when in doubt.
     bool (*may_jump_away)(const uint8_t *code, uint64_t length);
     /// Whether code is the return path of a signal handler; no call precedes it.

@@ -43,12 +43,29 @@ static bool frame_size(const uint8_t *code, uint64_t length, uint64_t *size) {
     return is_set;
 }
 
+// Whether the code continues as a linkage stub does, up to its jump. Linkers write no call frame information for stubs;
+// they have no frame.
+static bool is_in_stub(const uint8_t *code, uint64_t length) {
+    for (uint64_t at = 0; at + 4 <= length && at < 20; at += 4) {
+        const uint32_t word = instruction(code + at);
+        if (word == 0xd61f0220) return true;  // br x17
+        const bool is_adrp = (word & 0x9f00001f) == 0x90000010, is_load = (word & 0xffc003ff) == 0xf9400211;
+        const bool is_add = (word & 0xffc003ff) == 0x91000210;  // add x16, x16, #k
+        if (!is_adrp && !is_load && !is_add && !is_hint(word)) return false;
+    }
+    return false;
+}
+
 // In every function with calls x29 points to the saved pair, so the frame record alone gives the caller.
 static bool examine_code(
     const uint8_t *code, uint64_t length, uint64_t address, uint64_t counter, bool is_interrupted,
     bool by_exit, code_row *row
 ) {
     (void)address;
+    if (is_interrupted && by_exit && is_in_stub(code + counter, length - counter)) {
+        *row = (code_row){.function = counter & ~UINT64_C(3), .cfa_register = SP};
+        return true;
+    }
     *row = (code_row){.function = counter & ~UINT64_C(3), .cfa_register = X29, .cfa_offset = 16};
     row->saved_count = 2;
     row->saved_register[0] = X29;
@@ -83,6 +100,26 @@ static bool is_jump(const uint8_t code[8]) {
 /// The signed field of `bits` bits at bit `low`, in instructions, as bytes.
 static int64_t distance(uint32_t word, unsigned low, unsigned bits) {
     return (int64_t)((uint64_t)word << (64 - low - bits)) >> (64 - bits) << 2;
+}
+
+static bool jump_target(const uint8_t code[16], uint64_t address, uint64_t *target, bool *is_slot) {
+    uint32_t word = instruction(code);
+    if ((word & 0xffffff3f) == 0xd503241f) {  // bti
+        code += 4;
+        address += 4;
+        word = instruction(code);
+    }
+    *is_slot = word >> 26 != 0x05;
+    if (!*is_slot) {  // b
+        *target = address + (uint64_t)distance(word, 0, 26);
+        return true;
+    }
+    const uint32_t load = instruction(code + 4);
+    if ((word & 0x9f00001f) != 0x90000010 || (load & 0xffc003ff) != 0xf9400211) return false;
+    // adrp x16, page  ldr x17, [x16, #k]
+    const uint64_t page = (uint64_t)(distance(word, 5, 19) << 12) | (uint64_t)(word >> 29 & 3) << 12;
+    *target = (address & ~UINT64_C(4095)) + page + (uint64_t)(load >> 10 & 0xfff) * 8;
+    return true;
 }
 
 static bool may_jump_away(const uint8_t *code, uint64_t length) {
@@ -120,6 +157,7 @@ static const stall_architecture description = {
     .examine_code = examine_code,
     .call_target = call_target,
     .is_jump = is_jump,
+    .jump_target = jump_target,
     .may_jump_away = may_jump_away,
     .is_signal_return = is_signal_return,
     .system_call_length = system_call_length,

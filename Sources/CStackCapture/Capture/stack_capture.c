@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../Python/python_frames.h"
 #include "stall_memory.h"
 #include "signal_copy.h"
 #include "thread_progress.h"
@@ -40,6 +41,8 @@ struct stall_sampler {
     bool may_signal;
     stall_frame *frames;
     uint8_t *stack;
+    python_stack python_before, python_after;
+    python_other_part python_part;
     running_since since[REMEMBERED_THREADS];  // kept across captures: a starved thread gets its CPU in between
     unsigned next_since;
 };
@@ -293,6 +296,7 @@ static int capture(
     bool was_asked = false;
     const uint64_t start = monotonic_ns();
     for (;;) {
+        stall_python_read(thread->id, &sampler->python_before);
         int error = capture_blocked(sampler, thread, files, deadline, stack);
         if (error == EBUSY) {
             error = capture_running(sampler, thread, files, deadline, stack);
@@ -308,17 +312,32 @@ static int capture(
     }
 }
 
+// A running thread's native stack is copied between the two readings.
+static int capture_with_python(
+    stall_sampler *sampler, const stall_thread *thread, stall_thread_files *files, uint64_t deadline, stall_stack *stack
+) {
+    const int error = capture(sampler, thread, files, deadline, stack);
+    if (error != 0 || sampler->python_before.count == 0) return error;
+    stall_python_read(thread->id, &sampler->python_after);
+    stall_python_keep_lasting(&sampler->python_after, &sampler->python_before);
+    sampler->python_after.may_run = stack->used_signal;
+    stack->count = stall_python_insert(
+        &sampler->python_after, sampler->unwinder, &sampler->python_part, sampler->frames, stack->count,
+        sampler->frame_capacity, stack->is_truncated);
+    return 0;
+}
+
 int stall_sampler_capture(
     stall_sampler *sampler, const stall_thread *thread, int64_t timeout_ns, stall_stack *stack
 ) {
     const uint64_t deadline = monotonic_ns() + (uint64_t)(timeout_ns > 0 ? timeout_ns : 0);
     *stack = (stall_stack){0};
-    if (thread->files) return capture(sampler, thread, thread->files, deadline, stack);
+    if (thread->files) return capture_with_python(sampler, thread, thread->files, deadline, stack);
     stall_thread_files *files = &sampler->visitor;
     stack->failed_call = stall_open_call();
     int error = stall_thread_files_open(files, thread->id, thread->start_ticks);
     if (error != 0) return error;
-    error = capture(sampler, thread, files, deadline, stack);
+    error = capture_with_python(sampler, thread, files, deadline, stack);
     if (error == EINPROGRESS) {  // there will be no later attempt
         signal_request *request = stall_signal_copy_open_request(sampler, thread->id);
         if (request) stall_signal_copy_end(request, false);

@@ -17,12 +17,11 @@ extern char swift_job_run_on_task_executor __attribute__((weak));
 extern char swift_job_run_on_serial_and_task_executor __attribute__((weak));
 extern char swift_task_switch __attribute__((weak));
 
-bool stall_runs_job(uint64_t function) {
-    return function == (uint64_t)&swift_job_run || function == (uint64_t)&swift_job_run_on_task_executor
-        || function == (uint64_t)&swift_job_run_on_serial_and_task_executor;
+stall_swift_runtime stall_own_runtime(void) {
+    return (stall_swift_runtime){
+        (uint64_t)&swift_job_run, (uint64_t)&swift_job_run_on_task_executor,
+        (uint64_t)&swift_job_run_on_serial_and_task_executor, (uint64_t)&swift_task_switch};
 }
-
-bool stall_switches_task(uint64_t function) { return function == (uint64_t)&swift_task_switch; }
 
 typedef struct {
     uint64_t parent, resume;

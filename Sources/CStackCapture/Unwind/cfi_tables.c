@@ -87,6 +87,11 @@ bool stall_cfi_tables_refresh(cfi_tables *tables) {
         wanted += image->head_size;
     }
     ssize_t count = process_vm_readv(getpid(), local, tables->image_count, remote, tables->image_count, 0);
+    // Where a sandbox refuses the call, one read after the other.
+    for (uint32_t i = 0; count < 0 && i < tables->image_count; i++) {
+        if (!stall_read_exactly(local[i].iov_base, tables->images[i].start, local[i].iov_len)) break;
+        if (i + 1 == tables->image_count) count = (ssize_t)wanted;
+    }
     bool is_current = count == (ssize_t)wanted && !tables->is_outdated;
     for (uint32_t i = 0; is_current && i < tables->image_count; i++) {
         const cfi_image *image = &tables->images[i];
@@ -166,13 +171,26 @@ static bool ask_loader(loader_query *query) {
     return is_found;
 }
 
+static bool find_other(const cfi_tables *tables, loader_query *query) {
+    uint32_t low = 0, high = tables->other_count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (tables->others[middle].start <= query->address) low = middle + 1; else high = middle;
+    }
+    if (low == 0) return false;
+    const stall_unwind_image *image = &tables->others[low - 1];
+    *query = (loader_query){query->address, image->start, image->end, image->eh_frame_header};
+    return true;
+}
+
 const cfi_image *stall_cfi_image_containing(cfi_tables *tables, uint64_t address) {
     for (uint32_t i = 0; i < tables->image_count; i++) {
         const cfi_image *image = &tables->images[i];
         if (address >= image->start && address < image->end) return image;
     }
     loader_query query = {.address = address};
-    if (!ask_loader(&query) || address < query.start || address >= query.end) return NULL;
+    const bool is_found = tables->is_of_other_process ? find_other(tables, &query) : ask_loader(&query);
+    if (!is_found || address < query.start || address >= query.end) return NULL;
     if (!stall_cfi_tables_add(tables, query.start, query.end, query.header)) return NULL;
     return &tables->images[tables->image_count - 1];
 }

@@ -41,6 +41,9 @@ typedef struct {
 } cfi_function;
 
 typedef struct {
+    bool is_of_other_process;  ///< `others` are all images; the loader has none of them
+    uint32_t other_count;
+    const stall_unwind_image *others;
     uint32_t image_count;
     uint32_t added_count;  ///< how often an image was added
     bool is_outdated;  ///< images were dropped since the last refresh

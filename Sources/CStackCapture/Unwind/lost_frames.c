@@ -146,6 +146,7 @@ static call_evidence examine_row(walk *walk, const cached_row *row) {
     for (unsigned i = 0; i < walk->architecture->saved_count; i++) {
         uint64_t return_address;
         if (walk->architecture->saved[i] != walk->architecture->return_address) continue;
+        if (row->saved[i] == IN_REGISTER) return CALL_UNKNOWN;
         if (!stall_walk_read_word(walk, cfa + (uint64_t)(int64_t)row->saved[i], &return_address)) return NO_CALL;
         return examine_return_address(walk, return_address, row->function);
     }

@@ -10,21 +10,35 @@
 
 enum { SIGNAL_FRAME_LIMIT = 32 };
 
+static void forget_rows(stall_unwinder *unwinder) {
+    memset(unwinder->rows, 0, sizeof unwinder->rows);
+    memset(unwinder->calls, 0, sizeof unwinder->calls);
+    memset(unwinder->frame_sizes, 0, sizeof unwinder->frame_sizes);
+    memset(unwinder->no_calls, 0, sizeof unwinder->no_calls);
+}
+
 stall_unwinder *stall_unwinder_create(const stall_architecture *architecture) {
     void *memory = mmap(NULL, sizeof(stall_unwinder), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return NULL;
     stall_unwinder *unwinder = memory;
     unwinder->architecture = architecture ? architecture : stall_native_architecture;
+    unwinder->runtime = stall_own_runtime();
     return unwinder;
 }
 
-void stall_unwinder_destroy(stall_unwinder *unwinder) { munmap(unwinder, sizeof *unwinder); }
-
-static void forget_rows(stall_unwinder *unwinder) {
-    memset(unwinder->rows, 0, sizeof unwinder->rows);
-    memset(unwinder->calls, 0, sizeof unwinder->calls);
-    memset(unwinder->frame_sizes, 0, sizeof unwinder->frame_sizes);
+void stall_unwinder_set_process(
+    stall_unwinder *unwinder, const stall_unwind_image *images, uint32_t count, const stall_swift_runtime *runtime
+) {
+    forget_rows(unwinder);
+    unwinder->tables.is_of_other_process = true;
+    unwinder->tables.others = images;
+    unwinder->tables.other_count = count;
+    unwinder->tables.image_count = 0;
+    unwinder->tables.common.address = 0;
+    unwinder->runtime = *runtime;
 }
+
+void stall_unwinder_destroy(stall_unwinder *unwinder) { munmap(unwinder, sizeof *unwinder); }
 
 bool stall_unwinder_add_image(stall_unwinder *unwinder, uint64_t start, uint64_t end, uint64_t eh_frame_header) {
     forget_rows(unwinder);
@@ -73,8 +87,8 @@ static step_result step_by_cached_row(walk *walk, const cached_row *row) {
     stall_registers *registers = &walk->registers;
     walk->function = row->function;
     if (row->is_outermost) return STEP_OUTERMOST;
-    if (stall_runs_job(row->function)) stall_walk_find_async_context(walk);
-    if (stall_switches_task(row->function)) stall_walk_find_switching_function(walk);
+    if (stall_runs_job(walk, row->function)) stall_walk_find_async_context(walk);
+    if (stall_switches_task(walk, row->function)) stall_walk_find_switching_function(walk);
     if (!is_known(walk, row->cfa_register)) {
         return stall_walk_recover(walk, row->cfa_register, row->function) ? step(walk) : STEP_LOST;
     }
@@ -99,8 +113,11 @@ static step_result step_by_cached_row(walk *walk, const cached_row *row) {
     if (!has_return_address) {  // a leaf function that still has it in its register
         unsigned number = architecture->return_address;
         if (number == architecture->program_counter || !walk->is_interrupted) return STEP_LOST;
-        if (!stall_registers_know(registers, number)) return STEP_LOST;
-        return_address = registers->value[number];
+        if (stall_registers_know(registers, number)) {
+            return_address = registers->value[number];
+        } else if (!stall_walk_find_leaf_caller(walk, cfa, row->function, &return_address)) {
+            return STEP_LOST;
+        }
     }
     return enter_caller(walk, cfa, return_address, false);
 }
@@ -239,6 +256,21 @@ static step_result step(walk *walk) {
     usual.address = address;
     *cached = usual;
     return step_by_cached_row(walk, cached);
+}
+
+bool stall_unwinder_find_part(stall_unwinder *unwinder, uint64_t address, uint64_t *start, uint64_t *end) {
+    cfi_function function;
+    if (!stall_cfi_find_function(&unwinder->tables, address, &function)) return false;
+    *start = function.start;
+    *end = function.end;
+    return true;
+}
+
+uint64_t stall_unwinder_call_target(const stall_unwinder *unwinder, uint64_t return_address) {
+    uint8_t before[8];
+    uint64_t target;
+    if (!stall_read_exactly(before, return_address - sizeof before, sizeof before)) return 0;
+    return unwinder->architecture->call_target(before, return_address, &target) ? target : 0;
 }
 
 uint32_t stall_unwind(

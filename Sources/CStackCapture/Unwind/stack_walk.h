@@ -53,6 +53,11 @@ typedef struct {
     bool has_prologue;
 } cached_frame_size;
 
+/// A function that does not call another one.
+typedef struct {
+    uint64_t function, callee;  ///< 0: empty
+} known_call;
+
 struct stall_unwinder {
     const stall_architecture *architecture;
     cfi_tables tables;
@@ -60,12 +65,14 @@ struct stall_unwinder {
     cached_row rows[CACHED_ROW_COUNT];
     cached_call calls[CACHED_CALL_COUNT];
     cached_frame_size frame_sizes[CACHED_CALL_COUNT];
+    known_call no_calls[CACHED_CALL_COUNT];
     uint8_t code[CODE_LIMIT];
     uint64_t far_base, far_length;  ///< the last part read of a live stack outside the copy
     uint8_t far[FAR_SIZE];
     uint64_t deadline_ns;  ///< 0: none
     uint32_t step_count;
     bool is_overdue;
+    stall_swift_runtime runtime;
 };
 
 /// Where a frame may have Swift's async context.
@@ -124,13 +131,24 @@ static inline bool stall_walk_is_overdue(walk *walk) {
 
 /// Recovers register `number` in a frame of `function`, if it is the frame pointer and can be found.
 bool stall_walk_recover(walk *walk, uint64_t number, uint64_t function);
+/// Finds the call of the function `leaf`, which has no frame, in the caller at `stack`; sets its frame pointer if it has
+/// to. For a thread whose return address register is unknown.
+bool stall_walk_find_leaf_caller(walk *walk, uint64_t stack, uint64_t leaf, uint64_t *return_address);
 /// Makes a row for `address` from the surrounding code, if no table covers it. False if the row leads nowhere.
 bool stall_walk_row_from_code(walk *walk, uint64_t address, cached_row *row);
 
+/// The runtime of this process.
+stall_swift_runtime stall_own_runtime(void);
 /// Whether `function` is one in which Swift's runtime runs a job.
-bool stall_runs_job(uint64_t function);
+static inline bool stall_runs_job(const walk *walk, uint64_t function) {
+    const stall_swift_runtime *runtime = &walk->unwinder->runtime;
+    return function == runtime->job_run || function == runtime->job_run_on_task_executor
+        || function == runtime->job_run_on_serial_and_task_executor;
+}
 /// Whether `function` is the one through which an async function changes its executor.
-bool stall_switches_task(uint64_t function);
+static inline bool stall_switches_task(const walk *walk, uint64_t function) {
+    return function == walk->unwinder->runtime.task_switch;
+}
 /// At that frame: finds the function, from the registers.
 void stall_walk_find_switching_function(walk *walk);
 /// Where the current frame may have an async context.

@@ -44,12 +44,15 @@ typedef enum : uint8_t {
     STALL_FRAME_INTERRUPTED = 0,
     STALL_FRAME_RETURN_ADDRESS = 1,
     STALL_FRAME_ASYNC_RESUME = 2,
+    STALL_FRAME_PYTHON = 3,  ///< of an interpreter (stall_python.h): the address is that of its code object; never stored
 } stall_frame_kind;
 
 typedef struct {
     uint64_t address;
     stall_frame_kind kind;
-    bool is_guessed;  ///< a register had to be searched for to get here, or the thread may have run on since
+    bool is_guessed;    ///< a register had to be searched for to get here, or the thread may have run on since
+    uint16_t identity;  ///< a checksum of the code object's names
+    uint32_t position;  ///< in the code object
 } stall_frame;
 
 /// A stack, innermost frame first. `frames` belongs to the sampler and is valid until its next capture.

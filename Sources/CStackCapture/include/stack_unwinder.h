@@ -45,12 +45,35 @@ void stall_unwinder_destroy(stall_unwinder *_Nonnull unwinder);
 bool stall_unwinder_add_image(
     stall_unwinder *_Nonnull unwinder, uint64_t start, uint64_t end, uint64_t eh_frame_header);
 
+/// An image of another process.
+typedef struct {
+    uint64_t start, end;
+    uint64_t eh_frame_header;  ///< 0: none
+} stall_unwind_image;
+
+/// The functions of Swift's runtime by which async stacks are recognized; 0: not there.
+typedef struct {
+    uint64_t job_run, job_run_on_task_executor, job_run_on_serial_and_task_executor, task_switch;
+} stall_swift_runtime;
+
+/// From now on stacks of another process are unwound, by these images alone, in ascending order. They stay the caller's
+/// and outlive the unwinder. stall_memory_read_from makes the memory that process's.
+void stall_unwinder_set_process(
+    stall_unwinder *_Nonnull unwinder, const stall_unwind_image *_Nullable images, uint32_t count,
+    const stall_swift_runtime *_Nonnull runtime);
+
 /// Checks that the known images are still mapped, and forgets the rows of others. Once before each stack; one system
 /// call.
 void stall_unwinder_refresh(stall_unwinder *_Nonnull unwinder);
 
 /// How often the unwinder met an image that it did not know, or not any more.
 uint32_t stall_unwinder_image_count(const stall_unwinder *_Nonnull unwinder);
+
+/// The range of the table entry for code at `address`: a function, or a part that the compiler placed elsewhere.
+bool stall_unwinder_find_part(
+    stall_unwinder *_Nonnull unwinder, uint64_t address, uint64_t *_Nonnull start, uint64_t *_Nonnull end);
+/// The target of the call before a return address; 0 if there is none, or if it is in a register.
+uint64_t stall_unwinder_call_target(const stall_unwinder *_Nonnull unwinder, uint64_t return_address);
 
 /// The time limit for a stack, in CLOCK_MONOTONIC: at the limit the frames found so far are kept, truncated. 0: none.
 void stall_unwinder_set_deadline(stall_unwinder *_Nonnull unwinder, uint64_t deadline_ns);

@@ -95,10 +95,123 @@ import Testing
         #expect(frames.map(\.address) == [0x10420, 0x10458, 0x104c0].map(image.address))
     }
 
-    @Test func `without a link register a leaf's caller is not invented`() {
+    @Test(arguments: [0x104f0, 0x104f4, 0x104f8, 0x104fc])
+    func `in a linkage stub, which has no table, a thread returns by register 30`(counter: Int) {
         let (frames, isTruncated) = unwind([
-            Self.sp: stack.address(1004), Self.pc: image.address(0x103fc),
+            Self.sp: stack.address(1004), Self.x29: stack.address(1004),
+            Self.x30: image.address(0x10458), Self.pc: image.address(counter),
         ])
+        #expect(frames.map(\.address) == [counter, 0x10458, 0x104c0].map(image.address))
+        #expect(!isTruncated)
+    }
+
+    @Test func `without a link register a caller is not invented`() {
+        // No word of the stack is the return address of a caller whose frame ends here.
+        let (frames, isTruncated) = unwind([
+            Self.sp: stack.address(1003), Self.pc: image.address(0x103fc),
+        ])
+        #expect(frames.count == 1)
+        #expect(isTruncated)
+    }
+}
+
+/// Goal: a thread that is blocked in a function without a frame, whose return address is in a register that the kernel
+/// does not show, has its callers.
+/// Method: the bytes of a library that clang 21 built for aarch64-linux-gnu at -O2, and a stack laid out as its code would.
+/// `wait_here` and `cancellable` are in assembly as glibc 2.43 makes its cancellable system calls: the frame is made in the
+/// middle of the function. `top` calls `middle`, which calls `cancellable`, which calls `wait_here`; and `calls`, which has
+/// an array and calls `wait_here`.
+@Suite struct Arm64LeafTests {
+    private static let parts: [(offset: Int, hexadecimal: String)] = [
+        (
+            0x29c,
+            """
+            011b033b3000000005000000fc000100480000000c0101005c000000340101007c00000064010100a40000007c010100cc000000
+            """
+        ),
+        (
+            0x2d0,
+            """
+            1000000000000000017a5200017c1e011b0c1f001000000018000000ac00010010000000000000001c0000002c000000a80001\
+            0028000000004c0e209d089e0650ddde0e00000000240000004c000000b00001003000000000440eb001480c1d109e029d0458\
+            0c1fb001480e00dedd002400000074000000b80001001800000000440e10440c1d109e029d04480c1f10440e00dedd00000028\
+            0000009c000000a80001003000000000440e20480c1d20930294049e069d08580c1f20480e00d3d4dedd0000000000
+            """
+        ),
+        (
+            0x10398,
+            """
+            5f2403d5e80301aa010000d4c0035fd6070100b5e80306aafd7bbea9e70305aafd030091f7ffff97fd7bc2a8c0035fd6010000\
+            d4c0035fd6ffc302d1fd7b0aa9fd830291e803009100d920b8e00740b9ecffff97e80b40b90001000bfd7b4aa9ffc30291c003\
+            5fd6fd7bbfa9fd030091e8ffff9700040011fd7bc1a8c0035fd6fd7bbea9f44f01a9fd030091f303002af6ffff97f403002ae0\
+            03132ae7ffff970004140bf44f41a9fd7bc2a8c0035fd6
+            """
+        ),
+    ]
+    private static let (sp, pc) = (31, 32)
+    /// In `wait_here`, behind the system call.
+    private static let blocked = 0x103a4
+    private let image = RecordedImage(size: 0x10500, parts: Self.parts)
+    private var stack = CraftedStack(words: [UInt64](repeating: 0x1111, count: 200))
+
+    private func unwind() -> (frames: [stall_frame], isTruncated: Bool) {
+        let unwinder = stall_unwinder_create(stall_architecture_arm64)!
+        defer { stall_unwinder_destroy(unwinder) }
+        #expect(
+            stall_unwinder_add_image(
+                unwinder, image.address(0), image.address(0x10500), image.address(0x29c)))
+        return stack.unwind(
+            unwinder,
+            registers: [Self.sp: stack.address(0), Self.pc: image.address(Self.blocked)])
+    }
+
+    /// The frame record of `top`, which has no caller, and of its callee.
+    private mutating func setRecord(at place: Int, top: Int, returnAddress: Int) {
+        stack.words[place] = stack.address(top)
+        stack.words[place + 1] = image.address(returnAddress)
+        stack.words[top] = 0
+        stack.words[top + 1] = 0
+    }
+
+    @Test mutating func `through a function that makes its frame in the middle`() {
+        stack.words[0] = stack.address(4)  // cancellable's record, at its stack pointer
+        stack.words[1] = image.address(0x1040c)
+        setRecord(at: 4, top: 8, returnAddress: 0x1042c)
+        let (frames, isTruncated) = unwind()
+        #expect(
+            frames.map(\.address)
+                == [Self.blocked, 0x103c0, 0x1040c, 0x1042c].map(image.address))
+        #expect(!isTruncated)
+    }
+
+    @Test mutating func `through a function with an array below its frame record`() {
+        setRecord(at: 20, top: 24, returnAddress: 0x10438)
+        let (frames, isTruncated) = unwind()
+        #expect(frames.map(\.address) == [Self.blocked, 0x103ec, 0x10438].map(image.address))
+        #expect(!isTruncated)
+    }
+
+    @Test mutating func `a dead frame of another callee is passed over`() {
+        // Of an earlier call of `middle`: its caller is right, but no frame of it can be here.
+        stack.words[6] = stack.address(24)
+        stack.words[7] = image.address(0x1042c)
+        setRecord(at: 20, top: 24, returnAddress: 0x10438)
+        let (frames, _) = unwind()
+        #expect(frames.map(\.address) == [Self.blocked, 0x103ec, 0x10438].map(image.address))
+    }
+
+    @Test mutating func `of a dead frame in the right place and a live one, none is chosen`() {
+        stack.words[0] = stack.address(4)
+        stack.words[1] = image.address(0x1040c)
+        setRecord(at: 20, top: 24, returnAddress: 0x10438)
+        let (frames, isTruncated) = unwind()
+        #expect(frames.map(\.address) == [image.address(Self.blocked)])
+        #expect(isTruncated)
+    }
+
+    @Test mutating func `a frame at another distance is none`() {
+        setRecord(at: 22, top: 26, returnAddress: 0x10438)
+        let (frames, isTruncated) = unwind()
         #expect(frames.count == 1)
         #expect(isTruncated)
     }
