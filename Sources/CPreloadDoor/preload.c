@@ -1,6 +1,6 @@
 // libstallwatch-preload.so: what `stallctl run` loads into a program that was not built with the agent.
 //
-//     the program's wait -> calls.c (CEpollDoor) -> threads.c: is it a loop's? -> the agent, loaded at the first such wait
+//     the program's wait -> calls.c (CWaitCalls) -> threads.c: is it a loop's? -> the agent, loaded at the first such wait
 //
 // It is small, because every program that is executed loads it, and most never wait for events: they pay for some
 // hundred microseconds of the dynamic linker. Whatever fails here, the program runs as if it were not there.

@@ -4,6 +4,7 @@
 public import CStallAgent
 internal import Dispatch
 internal import StallAgent
+internal import StallDoor
 
 @_cdecl("stall_agent_start")
 public func start(
@@ -47,6 +48,29 @@ public func watchCurrentThread(
 public func watchMainQueue(_ agent: OpaquePointer?, _ threshold: UInt32) {
     guard let monitor: StallMonitor = borrowed(agent) else { return }
     monitor.watch(DispatchQueue.main, as: "main-queue", threshold: duration(threshold))
+}
+
+/// `stall_agent_watch_waits`, after libstallwaits has made sure that it sees the waits.
+@_cdecl("stall_agent_open_door")
+public func openDoor(
+    _ agent: OpaquePointer?, _ name: UnsafePointer<CChar>?, _ threshold: UInt32
+) -> OpaquePointer? {
+    guard let monitor: StallMonitor = borrowed(agent) else { return nil }
+    return retained(
+        monitor.watchWaits(
+            ofCurrentThreadAs: text(name) ?? "loop", threshold: duration(threshold)))
+}
+
+@_cdecl("stall_watched_waits_count")
+public func count(_ waits: OpaquePointer?) -> UInt64 {
+    (borrowed(waits) as WatchedWaits?)?.waitCount ?? 0
+}
+
+@_cdecl("stall_watched_waits_free")
+public func free(waits: OpaquePointer?) {
+    guard let waits else { return }
+    let watch = Unmanaged<WatchedWaits>.fromOpaque(UnsafeRawPointer(waits)).takeRetainedValue()
+    watch.stop()
 }
 
 @_cdecl("stall_begin")

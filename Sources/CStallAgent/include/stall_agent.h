@@ -39,6 +39,8 @@ typedef struct stall_agent_configuration {
 typedef struct stall_agent stall_agent;
 /// A thread that marks its work.
 typedef struct stall_thread_marks stall_thread_marks;
+/// A loop that is watched by its waits.
+typedef struct stall_watched_waits stall_watched_waits;
 
 /// Starts an agent: two threads, and a store, which is created if missing. A process needs one agent. Returns NULL for
 /// an invalid configuration, and then writes the reason into `error`, truncated to `error_capacity` bytes. An
@@ -66,6 +68,27 @@ void stall_thread_marks_free(stall_thread_marks *STALL_NULLABLE marks);
 /// Labels the watched thread's activity until the next call; reports of stalls in it carry the label. NULL removes it.
 /// At most 63 bytes of UTF-8. Only on the watched thread.
 void stall_set_activity(stall_thread_marks *STALL_NULLABLE marks, const char *STALL_NULLABLE label);
+
+/// Watches the loop that the calling thread is about to run, of any library: GLib, GTK, Qt, libuv, or one of the
+/// program's own. Between two of its waits in epoll_wait, poll, ppoll, select or their siblings it is busy. Call it right
+/// before the loop runs: the first wait is taken as the loop's.
+///
+/// The function is in libstallwaits (`pkg-config --libs stallagent-waits`), which has definitions of those seven
+/// functions that call libc's. Because it is linked with the program itself, they are found before libc's, also by the
+/// program's libraries.
+///
+/// `threshold_ms` 0 means the agent's. NULL without an agent, without memory, and if the library's calls do not arrive in
+/// libstallwaits, because it was loaded by dlopen. Watching ends with the thread, or when the result is freed.
+stall_watched_waits *STALL_NULLABLE stall_agent_watch_waits(
+    stall_agent *STALL_NULLABLE agent, const char *STALL_NULLABLE name, uint32_t threshold_ms);
+
+/// How many of the loop's waits were seen. It stays 0 if the library does not wait through libc (io_uring, direct system
+/// calls). Any thread.
+uint64_t stall_watched_waits_count(const stall_watched_waits *STALL_NULLABLE waits);
+
+/// Ends the watch and frees it: call it when the thread leaves the loop, or its later work counts as one stall. Any
+/// thread, once.
+void stall_watched_waits_free(stall_watched_waits *STALL_NULLABLE waits);
 
 /// Watches the main dispatch queue, for a program that calls `dispatch_main()`.
 void stall_agent_watch_main_queue(stall_agent *STALL_NULLABLE agent, uint32_t threshold_ms);

@@ -100,7 +100,7 @@ import Testing
         let fixture = "Tests/Fixtures/DoorFixture"
         let sources = [
             "\(fixture)/Check/door_check.c", "\(fixture)/C/door_loop.c",
-            "Sources/CEpollDoor/door.c", "Sources/CEpollDoor/calls.c",
+            "Sources/CEpollDoor/door.c", "Sources/CWaitCalls/calls.c",
             "Sources/CLinux/Targets/stall_beacon.c",
             "Sources/CLinux/System/stall_process_record.c",
             "Sources/CLinux/System/stall_crash_note.c",

@@ -1,4 +1,5 @@
-// Interposed wait functions of libc. door.c implements what they do besides calling libc's.
+// Interposed wait functions of libc. door.c of CEpollDoor implements what they do besides calling libc's, in other
+// objects CPreloadDoor or CStallWaits.
 //
 // Fortified callers of poll bypass this file (__poll_chk) if the compiler knows the size of their array; loops allocate
 // theirs.
@@ -15,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "door.h"
+#include "../CEpollDoor/door.h"
 
 #ifndef SYS_epoll_pwait2
 #define SYS_epoll_pwait2 441
@@ -113,6 +114,10 @@ static int kernel_select(int count, fd_set *in, fd_set *out, fd_set *other, stru
 }
 
 static void *find_next(const char *name, void *interceptor, void *kernel) {
+#ifdef STALL_CALLS_ARE_SHARED
+    // Between a program with a sanitizer and libc: the sanitizer has called this object.
+    interceptor = NULL;
+#endif
     void *found = interceptor ? interceptor : dlsym(RTLD_NEXT, name);
     return found ? found : kernel;
 }
