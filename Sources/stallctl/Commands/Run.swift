@@ -4,7 +4,6 @@ internal import ArgumentParser
 internal import Foundation
 internal import Glibc
 internal import StallAnalysis
-internal import StallClickHouse
 internal import StallModel
 internal import StallQuery
 
@@ -23,11 +22,20 @@ struct Run: ParsableCommand {
             The store is --store, else $STALLWATCH_STORE, else stalls.sqlite in the
             service's state directory or in the working directory.
 
+            Of 'swift test' the tests are followed instead. When no test has started or
+            ended for --test-timeout, or at --deadline, each test that has not ended is
+            named on standard error with its line, and where its threads are blocked or
+            what its task awaits; with --store it is kept there as well. Nothing is
+            loaded into the tests, unless --follow-children is given. With --kill-after
+            the processes are then ended, and the status is 124.
+
             EXAMPLES
               stallctl run -- python3 app.py
               stallctl run --summary --threshold 100ms -- node server.js
               stallctl run --app shop --app-version 2.3 --store /tmp/s.sqlite -- ./shop
               stallctl run --follow-children -- nginx -g 'daemon off;'
+              stallctl run --kill-after 30s -- swift test --parallel
+              stallctl run --deadline 25m --format github -- swift test
             """)
 
     @Option(
@@ -65,6 +73,8 @@ struct Run: ParsableCommand {
     @Flag(help: "Watch also the processes that the program starts.")
     var followChildren = false
 
+    @OptionGroup(title: "Options for 'swift test'") var tests: TestOptions
+
     @Argument(
         parsing: .postTerminator,
         help: ArgumentHelp("The program and its arguments, after '--'.", valueName: "program"))
@@ -79,10 +89,13 @@ struct Run: ParsableCommand {
         if let threshold, !(.milliseconds(20) ... .seconds(86_400)).contains(threshold) {
             throw ValidationError("--threshold must be 20ms to 24h; it was \(threshold).")
         }
+        if SwiftTestCommand(command) == nil, let name = tests.given {
+            throw ValidationError("\(name) is for 'swift test'; the command is '\(program)'.")
+        }
         if let app, app.isEmpty { throw ValidationError("--app is empty; expected a name.") }
         if let store {
             try StoreOptions.checkPaths([store])
-            guard !ClickHouseAddress.isAddress(store) else {
+            guard !StoreOpener.isAddress(store) else {
                 throw ValidationError("--store is a cluster; an agent's store is a file.")
             }
         }
@@ -95,6 +108,10 @@ struct Run: ParsableCommand {
             throw ExitCode(error.exitCode)
         }
         var environment = RunEnvironment(ProcessInfo.processInfo.environment)
+        if let test = SwiftTestCommand(command) {
+            if followChildren || summary { prepare(&environment, for: program) }
+            return try run(test, program, environment)
+        }
         prepare(&environment, for: program)
         guard summary else {
             InheritedProcess.current.restore()
@@ -159,12 +176,18 @@ struct Run: ParsableCommand {
             say("stallctl: \(command[0]): \(String(cString: strerror(error.errno)))".printable)
             throw ExitCode(126)
         }
+        sayRanking(since: began, program, environment)
+        end.endLikewise()
+    }
+
+    func sayRanking(
+        since began: UnixTime, _ program: ProgramFile, _ environment: RunEnvironment
+    ) {
         do {
             for line in try ranking(since: began, program, environment) { say(line) }
         } catch {
             say("stallctl: there is no summary: \(error)".printable)
         }
-        end.endLikewise()
     }
 
     /// Why a shell script may have no reports.

@@ -1,6 +1,7 @@
-// A program that `run --summary` waits for, as if it ran alone.
+// A program that `run` waits for, as if it ran alone.
 
 internal import Glibc
+internal import StallInspection
 
 enum ChildProgram {
     /// How the program ended.
@@ -38,8 +39,11 @@ enum ChildProgram {
         SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH, SIGCONT,
     ]
 
+    /// - Parameters:
+    ///   - interval: How often `look` is called while the program runs; nil: never.
     static func run(
-        _ program: ProgramFile, _ command: [String], _ environment: RunEnvironment
+        _ program: ProgramFile, _ command: [String], _ environment: RunEnvironment,
+        every interval: Duration? = nil, _ look: () -> Void = {}
     ) throws(Failure) -> End {
         var signals = sigset_t()
         var before = sigset_t()
@@ -49,9 +53,12 @@ enum ChildProgram {
         // Ignored, it would be reaped before it can be waited for.
         signal(SIGCHLD, SIG_DFL)
         let child = try start(program, command, environment, mask: before)
+        var next = ContinuousClock.now + (interval ?? .zero)
         while true {
             var status: CInt = 0
-            if waitpid(child, &status, WNOHANG | WUNTRACED) == child {
+            // Any child: with PR_SET_CHILD_SUBREAPER also an orphan, whose status no other process takes.
+            let ended = waitpid(-1, &status, WNOHANG | WUNTRACED)
+            if ended == child {
                 if status & 0xFF == 0x7F {
                     follow(child, stoppedBy: status >> 8 & 0xFF)
                     continue
@@ -59,11 +66,30 @@ enum ChildProgram {
                 return status & 0x7F == 0
                     ? .exited(status >> 8 & 0xFF) : .signalled(status & 0x7F)
             }
+            if ended > 0 {
+                if status & 0xFF == 0x7F { ProcessTree.release(ended) }
+                continue
+            }
             var info = siginfo_t()
-            let number = sigwaitinfo(&signals, &info)
+            let rest = interval.map { _ in max(.zero, next - .now) }
+            let number = wait(for: signals, &info, atMost: rest)
             // SI_KERNEL: the terminal's.
             if number > 0, number != SIGCHLD, info.si_code <= 0 { kill(child, number) }
+            if let interval, ContinuousClock.now >= next {
+                look()
+                next = .now + interval
+            }
         }
+    }
+
+    private static func wait(
+        for signals: sigset_t, _ info: inout siginfo_t, atMost limit: Duration?
+    ) -> CInt {
+        var signals = signals
+        guard let limit else { return sigwaitinfo(&signals, &info) }
+        let (seconds, attoseconds) = limit.components
+        var time = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
+        return sigtimedwait(&signals, &info, &time)
     }
 
     /// Stops as the program did, and lets it continue when this process does. A job of a shell stops as a whole.

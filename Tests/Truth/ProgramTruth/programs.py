@@ -18,7 +18,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 THRESHOLD = 0.25
-# One function of each site; an interpreter's own functions have no names here.
+# One function of each site; Node's own functions have no names here.
 FUNCTIONS = {
     "sleep": ["clock_nanosleep"], "compute": ["PKCS5_PBKDF2_HMAC"], "pipe": ["read"],
     "command": ["wait4", "waitpid", "poll", "epoll_pwait", "SyncProcessRunner"],
@@ -146,8 +146,9 @@ def names(site):
     return FUNCTIONS.get(site, [site])
 
 
-def judge(log, reports, offset):
-    """Missed plants, false reports, and reports with a function of their site."""
+def judge(log, reports, offset, has_sites):
+    """Missed plants, false reports, and reports with a function of their site: the site itself, if the program's own
+    functions have names."""
     missed, right, taken = [], 0, set()
     for site, begin, end, seconds in log:
         best = None
@@ -160,7 +161,7 @@ def judge(log, reports, offset):
             continue
         taken.add(best)
         found = reports[best]["functions"]
-        if any(name in function for name in names(site) for function in found):
+        if site in found if has_sites else any(name in function for name in names(site) for function in found):
             right += 1
         else:
             print("  function:", site, "not in", sorted(found)[:12])
@@ -209,7 +210,7 @@ def main():
         log = program.run(wrap, folder, plants, idle)
         offset = time.time() - time.monotonic()
         reports = read(stallctl, store, offset) if os.path.exists(store) else []
-        missed, false, right = judge(log, reports, offset)
+        missed, false, right = judge(log, reports, offset, program.name.startswith("python"))
         print(f"{program.name}: missed {len(missed)} of {len(log)}, false {len(false)} of {len(reports)} reports, "
               f"function {right} of {len(log) - len(missed)}", flush=True)
         for site, seconds in missed[:5]:
