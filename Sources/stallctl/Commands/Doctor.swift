@@ -1,0 +1,171 @@
+// `doctor`: checks the guarantees on this machine. StallDoctor plants stalls and judges; this reads the store.
+
+internal import ArgumentParser
+internal import Foundation
+internal import Glibc
+internal import StallDoctor
+internal import StallInspection
+internal import StallModel
+internal import StallQuery
+
+struct Doctor: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Try what the agent and stallctl can do on this machine, as this user.",
+        discussion: """
+            Plants stalls of known function, cause and duration in processes of its own,
+            kills one of them, ingests their stores, and compares the reports. It takes
+            about a second; what does not work is tried three times. Then it lists what
+            is missing here, and what is lost without it. Run it where the app runs: in
+            its container, as its user. With a program it also says whether
+            'stallctl run' can watch that.
+
+            The exit code is 1 if something does not work, or works less well.
+
+            EXAMPLES
+              stallctl doctor
+              stallctl doctor -- ./server
+              stallctl doctor --json | jq -r 'select(.verdict != "works")'
+              docker run --rm -v $PWD:/app image /app/stallctl doctor
+            """)
+
+    @OptionGroup var output: OutputOptions
+
+    @Option(help: .hidden) var plant: PlantingProcess?
+    @Option(help: .hidden) var plantFolder: String?
+
+    @Argument(
+        parsing: .postTerminator,
+        help: ArgumentHelp("A program to examine, after '--'.", valueName: "program"))
+    var program: [String] = []
+
+    func validate() throws {
+        guard program.count < 2 else {
+            throw ValidationError(
+                "One program is expected after '--'; there were \(program.count) words.")
+        }
+    }
+
+    func run() throws {
+        if let plant, let plantFolder { return try plant.run(inFolder: plantFolder) }
+        let examination = try examine()
+        if output.json {
+            try Output.write(json: examination.rows)
+        } else {
+            try output.show(DoctorView(examination: examination, terminal: output.terminal).lines)
+        }
+        if !examination.isGood { throw ExitCode.failure }
+    }
+
+    /// Other load on the machine can disturb a trial, so failures are tried again.
+    private static let attempts = 3
+
+    private func examine() throws -> MachineExamination {
+        let environment = ProcessInfo.processInfo.environment
+        let store = RunEnvironment(environment).storePath(option: nil)
+        var folder = String(store[..<(store.lastIndex(of: "/") ?? store.endIndex)])
+        // The agent creates missing ones.
+        while let end = folder.lastIndex(of: "/"), access(folder, F_OK) != 0, errno == ENOENT {
+            folder = String(folder[..<end])
+        }
+        if folder.isEmpty { folder = "/" }
+        var examination = MachineExamination(
+            lacks: Surroundings.current(environment).lacks(storeFolder: folder),
+            program: try program.first.map(Self.examine))
+        let began = ContinuousClock.now
+        for attempt in 1...Self.attempts {
+            try Self.run(storeFolder: folder) { trial, findings, unread in
+                examination.findings =
+                    attempt == 1
+                    ? findings : zip(examination.findings, findings).map { $0.better(or: $1) }
+                examination.failures = trial.failures.map { "\($0.part): \($0.reason)" } + unread
+                examination.agentLines = trial.agentLines
+            }
+            // A trial that ran into its limit would do so again.
+            if examination.worksWhole || ContinuousClock.now > began + .seconds(20) { break }
+        }
+        return examination
+    }
+
+    /// In the first directory that takes it: a small container may have only one.
+    private static func makeFolder(in directories: [String]) throws -> String {
+        var errors: [String] = []
+        for directory in directories {
+            var template = Array((directory + "stallctl-doctor-XXXXXX").utf8CString)
+            if mkdtemp(&template) != nil {
+                return String(
+                    decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+            }
+            errors.append("\(directory): \(String(cString: strerror(errno)))")
+        }
+        throw RunProblem(
+            "no directory for the trial's stores: \(errors.joined(separator: "; ")); set TMPDIR to one that this user can write"
+        )
+    }
+
+    private static func run(
+        storeFolder: String, _ body: (StallTrial, [Finding], _ unread: [String]) -> Void
+    ) throws {
+        let folder = try makeFolder(in: [NSTemporaryDirectory(), "/dev/shm/", storeFolder + "/"])
+        defer { StallTrial.clean(folder) }
+        var tests = Finding(.tests, .untried, "no process was blocked")
+        let trial = try StallTrial(inFolder: folder) { tests = look(at: $0) }
+        let path = folder + "/" + StallTrial.centralStore
+        var reports: [StallReport] = []
+        var unread: [String] = []
+        do {
+            guard access(path, F_OK) == 0 else { throw RunProblem("there is no central store") }
+            try StoreOptions.open(path: path)
+                .forEachReport(ReportFilter(), in: .newestFirst, limit: nil) { report, _, _ in
+                    reports.append(report)
+                }
+        } catch {
+            unread.append("the reports: \(error)")
+        }
+        body(trial, TrialJudge(trial.stalls, reports).findings + [tests], unread)
+    }
+
+    /// Reads another process as hung tests are read.
+    private static func look(at process: Int32) -> Finding {
+        guard let running = RunningProcess(process) else {
+            return Finding(.tests, .untried, "the process has ended")
+        }
+        let threads = InspectedTests(running).threads
+        if threads.contains(where: { $0.frames.contains { $0.function == Plant.killed.function } })
+        {
+            return Finding(.tests, .works)
+        }
+        let failure = threads.compactMap(\.facts.failure).first.map { ": \($0)" } ?? ""
+        return Finding(.tests, .fails, "no stack of another process's thread\(failure)")
+    }
+
+    private static func examine(_ name: String) throws -> ExaminedProgram {
+        let program = try ProgramFile.find(name)
+        return ExaminedProgram(name: name, obstacle: program.examine().obstacle?.sentence)
+    }
+}
+
+extension PlantingProcess: ExpressibleByArgument {}
+
+/// The program that was named.
+struct ExaminedProgram {
+    var name: String
+    /// Why it cannot be watched, as a clause; nil if it can.
+    var obstacle: String?
+}
+
+/// The results of `doctor`.
+struct MachineExamination {
+    var findings: [Finding] = []
+    var lacks: [Lack]
+    var failures: [String] = []
+    var agentLines: [String] = []
+    var program: ExaminedProgram?
+
+    var worksWhole: Bool {
+        findings.allSatisfy { $0.verdict == .works } && failures.isEmpty
+    }
+
+    var isGood: Bool {
+        worksWhole && lacks.isEmpty && agentLines.isEmpty && program?.obstacle == nil
+    }
+}
