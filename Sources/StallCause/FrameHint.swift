@@ -74,9 +74,15 @@ package enum FrameHint: Equatable, Sendable {
     }
 }
 
-/// `__pthread_mutex_lock@@GLIBC_2.2.5` as `pthread_mutex_lock`.
+/// `__pthread_mutex_lock@@GLIBC_2.2.5` and `pthread_mutex_lock.constprop.0` as `pthread_mutex_lock`.
 private func plainName(_ name: String) -> String {
-    String(name.drop { $0 == "_" }.prefix { $0 != "@" })
+    let plain = name.drop { $0 == "_" }.prefix { $0 != "@" }
+    // GCC's clones of a function; Swift's names contain dots as well.
+    for clone in [".constprop.", ".isra.", ".part."] {
+        guard let place = plain.firstRange(of: clone) else { continue }
+        return String(plain[..<place.lowerBound])
+    }
+    return String(plain)
 }
 
 /// Matches whole names, or a prefix that no app uses: an app may have a function of its own named

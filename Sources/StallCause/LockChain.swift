@@ -1,6 +1,6 @@
 // Selects the holder of the lock among the suspects, by the waiter's stack, and detects deadlocks.
 
-internal import StallModel
+package import StallModel
 
 /// The holders of a chain of locks.
 struct LockChain: Equatable, Sendable {
@@ -31,6 +31,15 @@ func lockChain(behind sample: CauseSample) -> LockChain? {
         guard suspect.wait.futex != nil else { break }
     }
     return holders.isEmpty ? nil : LockChain(holders: holders, isCircular: false)
+}
+
+/// The thread that holds what a thread waits for, by the waiter's stack and the memory around the futex; nil if the
+/// stack shows no lock with an owner.
+package func lockOwner(of futex: WaitedFutex, _ functions: [String]) -> ThreadID? {
+    var fields: [LockSuspect.Field] = futex.namesOwner ? [.word] : []
+    if case .lock(let kind) = FrameHint(functions) { fields += kind.ownerFields }
+    let owners = possibleOwners(of: futex)
+    return fields.lazy.compactMap { field in owners.first { $0.field == field }?.owner }.first
 }
 
 extension LockKind {

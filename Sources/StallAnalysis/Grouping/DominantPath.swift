@@ -132,6 +132,9 @@ struct DominantPath {
         }
         // Mostly no app frames: use what the system did, or at least where.
         let classes: [(ClassifiedFrame) -> Bool] = [
+            // An app may be installed where packages are.
+            { $0.isScript && $0.frameClass == .system && $0.isOfPackage },
+            { $0.isScript && $0.frameClass == .system },
             \.isEntryPoint, { $0.frameClass == .system }, { $0.frameClass != .kernel },
             { _ in true },
         ]

@@ -43,8 +43,10 @@ package final class ClassifiedFrame: Sendable {
     let isLoop: Bool
     /// The program's entry point, which names a stall of code written directly in it.
     let isEntryPoint: Bool
+    /// Of an interpreted program.
+    let isScript: Bool
     /// Counts like an app frame, whatever its class.
-    package let isKept: Bool
+    let isKept: Bool
     /// Its callers do not count.
     package let isStop: Bool
     /// The Swift module; nil for other languages.
@@ -88,6 +90,7 @@ package final class ClassifiedFrame: Sendable {
         wait = verdict.wait
         isLoop = verdict.isLoop
         isEntryPoint = verdict.isEntryPoint
+        isScript = facts.kinds.contains(.script)
         isKept = verdict.isKept
         isStop = verdict.isStop
     }
@@ -98,6 +101,12 @@ package final class ClassifiedFrame: Sendable {
     ) {
         var homes = FrameHomes(rules: rules)
         self.init(frame, executable: executable, homes: &homes)
+    }
+
+    /// In a folder of installed packages, of which the app itself may be one.
+    var isOfPackage: Bool {
+        frame.imagePath?.contains("-packages/") == true
+            || frame.imagePath?.contains("/node_modules/") == true
     }
 
     /// Whether it can name a group.
@@ -169,8 +178,11 @@ extension FrameFacts {
         kinds = []
         if key.role == .thunk { kinds.insert(.thunk) }
         if key.role == .runtime { kinds.insert(.runtime) }
-        if FunctionSpelling.isEntryPoint(key.text, image: imageName ?? "") { kinds.insert(.entry) }
+        if !frame.isScript, FunctionSpelling.isEntryPoint(key.text, image: imageName ?? "") {
+            kinds.insert(.entry)
+        }
         if frame.imagePath == nil { kinds.insert(.nowhere) }
+        if frame.isScript { kinds.insert(.script) }
         if let executable, frame.buildID == executable { kinds.insert(.program) }
         isMangled = frame.rawName?.hasPrefix("_Z") == true
         if home.isOfLibrary(frame, named: key.text, executable: executable) {
@@ -205,6 +217,7 @@ extension FrameKind {
         case .nowhere: "in no known image"
         case .program: "in the program"
         case .source: "of the app's own sources"
+        case .script: "of a script"
         case .library: "of a library"
         }
     }

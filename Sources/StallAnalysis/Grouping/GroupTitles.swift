@@ -25,6 +25,8 @@ package struct GroupTitles {
     private var texts: [Title: String] = [:]
     private let isStored: Bool
     private var stored: [Int64: ReportGroup] = [:]
+    /// The texts of `stored`, by the hash that the store has.
+    private var storedTexts: [Title: String] = [:]
 
     /// - Parameter storeRules: The rules under which the store decided the groups that it keeps; where they are these, one
     ///   stall of a group is looked at and the others are known by its hash.
@@ -48,10 +50,19 @@ package struct GroupTitles {
     package mutating func title(
         of trace: StallTrace, _ lookup: any StoreLookup
     ) throws -> String {
+        let cause = trace.cause?.cause
+        let storedKey = trace.group.map { Title(signature: $0, cause: cause) }
+        if let storedKey, let known = storedTexts[storedKey] { return known }
         let group = try group(of: trace, lookup)
-        let key = Title(signature: group.signature, cause: trace.cause?.cause)
+        let key = Title(signature: group.signature, cause: cause)
+        let text = text(of: group, key)
+        if let storedKey, stored[storedKey.signature] != nil { storedTexts[storedKey] = text }
+        return text
+    }
+
+    private mutating func text(of group: ReportGroup, _ key: Title) -> String {
         if let known = texts[key] { return known }
-        let text = group.title(under: trace.cause?.cause)
+        let text = group.title(under: key.cause)
         if texts.count == Self.groupCapacity { texts.removeAll(keepingCapacity: true) }
         texts[key] = text
         return text

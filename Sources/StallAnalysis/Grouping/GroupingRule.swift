@@ -48,6 +48,8 @@ enum FrameKind: String, CaseIterable, Hashable, Sendable {
     case program
     /// Compiled from the app's sources, by debug information.
     case source
+    /// Of an interpreted program, or compiled at run time: its names are not an image's symbols.
+    case script
     /// In a library of the system or the toolchain, including statically linked ones, or in no known image.
     case library
 }

@@ -18,6 +18,8 @@ package struct GroupingRules: Sendable {
     package let hash: Int64
     /// The file of the user's rules; nil if there are none.
     package let file: String?
+    /// The text of that file; empty if there is none.
+    package let text: String
     /// The user's merges and splits; the first that matches a group decides.
     let groupRules: [GroupingRule]
     private let frameRules: [GroupingRule]
@@ -32,14 +34,14 @@ package struct GroupingRules: Sendable {
     ///   - text: The contents of a rules file.
     ///   - file: Its name in error messages.
     package init(_ text: String, file: String) throws(RulesError) {
-        try self.init(user: RulesText(text, file: file), file: file)
+        try self.init(user: RulesText(text, file: file), text: text, file: file)
     }
 
-    private init(user: RulesText?, file: String? = nil) throws(RulesError) {
-        let text = String(decoding: PackageResources.builtin_rules, as: UTF8.self)
-        let builtIn = try RulesText(text, file: nil)
+    private init(user: RulesText?, text: String = "", file: String? = nil) throws(RulesError) {
+        let builtIn = try RulesText(
+            String(decoding: PackageResources.builtin_rules, as: UTF8.self), file: nil)
         let rules = (user?.rules ?? []) + builtIn.rules
-        self.file = file
+        (self.text, self.file) = (text, file)
         groupRules = rules.filter(\.isForGroups)
         frameRules = rules.filter { !$0.isForGroups }
         var byFunction: [String: [Int]] = [:]

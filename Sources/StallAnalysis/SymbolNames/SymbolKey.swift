@@ -56,7 +56,10 @@ package struct SymbolKey: Hashable, Sendable {
 
     /// - Parameter module: The Swift module that the frame's symbol says.
     init(frame: Frame, module: String?) {
-        if let name = frame.function ?? frame.rawName {
+        if frame.isScript, let name = frame.function {
+            // A script's names are in no language of symbols.
+            self.init(text: name, role: .function)
+        } else if let name = frame.function ?? frame.rawName {
             self.init(name: name, symbol: frame.rawName, module: module)
         } else {
             self.init(text: frame.title, role: .function)

@@ -17,6 +17,8 @@ package struct CodeAddress: Equatable, Sendable {
     package var kind: CodeAddressKind
     /// The unwinder had to guess a register to get here; all outer frames are guesses as well.
     package var isGuessed: Bool
+    /// Set if no image contains the frame: `rawValue` is then where its runtime keeps it.
+    package var script: ScriptFrame?
 
     package init(_ rawValue: UInt64, _ kind: CodeAddressKind, isGuessed: Bool = false) {
         self.rawValue = rawValue

@@ -24,6 +24,10 @@ extension ByteSource {
 /// An open regular file.
 final class FileBytes: ByteSource {
     let size: UInt64
+    /// The user that it belongs to.
+    let owner: uid_t
+    /// When it was written last, in seconds on the wall clock.
+    let changed: Int
     private let descriptor: CInt
 
     /// Nil if there is no such regular file or it is not readable. Never waits for a FIFO's other end.
@@ -39,6 +43,8 @@ final class FileBytes: ByteSource {
         }
         self.descriptor = descriptor
         size = UInt64(status.st_size)
+        owner = status.st_uid
+        changed = status.st_mtim.tv_sec
     }
 
     deinit { stall_descriptor_end(descriptor) }

@@ -44,7 +44,7 @@ package struct ELFFile {
         buildID =
             notes.lazy.compactMap { offset, size, alignment in
                 source.bytes(at: offset, count: min(size, 1 << 16)).flatMap {
-                    Self.buildID(inNotes: $0, alignment: alignment)
+                    BuildID(inNotes: $0, alignment: alignment)
                 }
             }.first
     }
@@ -53,6 +53,26 @@ package struct ELFFile {
     struct NamedSymbol {
         var name: String
         var isFolded: Bool
+    }
+
+    /// The symbols with these names that other images can use.
+    func exports(named names: [String]) -> [String: Symbol] {
+        guard let table = contents(of: ".dynsym", limit: 16 << 20),
+            let texts = contents(of: ".dynstr", limit: 64 << 20)
+        else { return [:] }
+        let wanted = names.map { (name: $0, text: Array($0.utf8) + [0]) }
+        var found: [String: Symbol] = [:]
+        table.withUnsafeBytes { table in
+            for index in 0..<table.count / Symbol.size {
+                let symbol = Symbol(table, at: index * Symbol.size)
+                guard symbol.isDefined, symbol.name < texts.count else { continue }
+                let text = texts[Int(symbol.name)...]
+                if let match = wanted.first(where: { text.starts(with: $0.text) }) {
+                    found[match.name] = symbol
+                }
+            }
+        }
+        return found
     }
 
     /// The function symbols that contain these addresses.
@@ -259,25 +279,6 @@ extension ELFFile {
         return (0..<Int(count)).map {
             Fields(bytes: Array(bytes[$0 * Int(expectedSize)..<($0 + 1) * Int(expectedSize)]))
         }
-    }
-
-    private static func buildID(inNotes bytes: [UInt8], alignment: UInt64) -> BuildID? {
-        let mask = alignment == 8 ? 7 : 3
-        var at = 0
-        while at + 12 <= bytes.count {
-            let header = Fields(bytes: Array(bytes[at..<at + 12]))
-            let nameSize = Int(header.uint32(0))
-            let size = Int(header.uint32(4))
-            let content = (at + 12 + nameSize + mask) & ~mask
-            guard content <= bytes.count, size <= bytes.count - content else { return nil }
-            if header.uint32(8) == 3, nameSize == 4,
-                bytes[at + 12..<at + 16].elementsEqual("GNU\0".utf8)
-            {
-                return size > 0 ? BuildID(bytes: bytes[content..<content + size]) : nil
-            }
-            at = (content + size + mask) & ~mask
-        }
-        return nil
     }
 }
 

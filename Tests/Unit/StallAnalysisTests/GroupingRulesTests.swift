@@ -150,7 +150,7 @@ import Testing
         ("skip function \"a", "r:1: expected a closing \", not '\"a'"),
         (
             "skip kind odd",
-            "r:1: expected a kind: thunk, runtime, entry, nowhere, program, source or library, not 'odd'"
+            "r:1: expected a kind: thunk, runtime, entry, nowhere, program, source, script or library, not 'odd'"
         ),
         ("merge path a", "r:1: expected 'into' and the name of the group, but the line ends there"),
         ("merge path a into b c", "r:1: expected the end of the line, not 'c'"),

@@ -98,6 +98,7 @@ import Testing
 
     @Test(arguments: [
         (["___pthread_mutex_lock"], FrameHint.lock(.mutex)),
+        (["futex_wait", "__new_sem_wait_slow64.constprop.0", "f"], .lock(.semaphore)),
         (["", "pthread_cond_timedwait@@GLIBC_2.3.2"], .lock(.condition)),
         (["futex_wait", "__DISPATCH_WAIT_FOR_QUEUE__"], .lock(.dispatchQueue)),
         (["poll", "a()", "getaddrinfo"], .resolver), (["fsync", "save()"], .file),

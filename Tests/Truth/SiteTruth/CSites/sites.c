@@ -5,7 +5,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "stall_sites.h"
 
@@ -14,11 +13,6 @@ extern int usleep(unsigned microseconds);
 
 static volatile int kept;
 
-static inline __attribute__((always_inline)) int64_t cpu(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-}
 static inline __attribute__((always_inline)) unsigned mixed(unsigned value) {
     for (int i = 0; i < 400; i++) value = value * 1664525u + 1013904223u + (value >> 7);
     return value;
@@ -57,7 +51,7 @@ int c_call_transmit(unsigned microseconds) { return transmit("abc", microseconds
 
 static int64_t sort_end;
 SITE static int compare_slowly(const void *left, const void *right) {
-    while (cpu() < sort_end) kept += (int)mixed((unsigned)kept);
+    while (site_cpu() < sort_end) kept += (int)mixed((unsigned)kept);
     return *(const int *)left - *(const int *)right;
 }
 int c_sort(int64_t end) {
@@ -67,7 +61,7 @@ int c_sort(int64_t end) {
     return numbers[0];
 }
 SITE static int crunch(int64_t end) {
-    while (cpu() < end) kept += (int)mixed((unsigned)kept);
+    while (site_cpu() < end) kept += (int)mixed((unsigned)kept);
     return kept;
 }
 int c_call_pointer(int64_t end) {
@@ -101,7 +95,7 @@ SITE int c_mutex(void *mutex) {
 void c_mutex_unlock(void *mutex) { pthread_mutex_unlock(mutex); }
 SITE int c_switch(int64_t end) {
     unsigned value = (unsigned)kept;
-    while (cpu() < end) {
+    while (site_cpu() < end) {
         switch (value & 3) {
         case 0: value = mixed(value) + 1; break;
         case 1: value = mixed(value) ^ 7; break;
@@ -113,7 +107,7 @@ SITE int c_switch(int64_t end) {
 }
 static jmp_buf back;
 SITE int c_longjmp(int64_t end) {
-    while (cpu() < end) {
+    while (site_cpu() < end) {
         if (setjmp(back) == 0) {
             kept += (int)mixed((unsigned)kept);
             longjmp(back, 1);
@@ -123,7 +117,7 @@ SITE int c_longjmp(int64_t end) {
 }
 SITE int c_strings(int64_t end) {
     char text[4096];
-    while (cpu() < end) {
+    while (site_cpu() < end) {
         memset(text, 'a', sizeof text - 1);
         text[sizeof text - 1] = 0;
         for (int i = 0; i < 50; i++) kept += (int)strlen(text) + (strstr(text, "b") != NULL);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <ctime>
 #include <filesystem>
 #include <functional>
 #include <future>
@@ -24,11 +23,6 @@
 
 static volatile int kept;
 
-static inline __attribute__((always_inline)) int64_t cpu() {
-    timespec time;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return int64_t(time.tv_sec) * 1000000000 + time.tv_nsec;
-}
 static inline __attribute__((always_inline)) unsigned mixed(unsigned value) {
     for (int i = 0; i < 400; i++) value = value * 1664525u + 1013904223u + (value >> 7);
     return value;
@@ -56,7 +50,7 @@ SITE int checked(int number) {
 }
 SITE int recover_all(int64_t end) {
     int sum = 0;
-    while (cpu() < end) {
+    while (site_cpu() < end) {
         try { sum += checked(sum | 1); } catch (const std::exception &) { sum += 2; }
     }
     return sum;
@@ -74,7 +68,7 @@ template <typename Value> struct Matrix {
     std::vector<Value> cells = std::vector<Value>(64, Value(2));
     SITE Value trace(int64_t end) {
         Value sum = 0;
-        while (cpu() < end) for (auto cell : cells) sum += Value(mixed(unsigned(cell)) & 7);
+        while (site_cpu() < end) for (auto cell : cells) sum += Value(mixed(unsigned(cell)) & 7);
         return sum;
     }
 };
@@ -85,7 +79,7 @@ struct Shape {
 struct Circle : Shape {
     SITE int area(int64_t end) override {
         unsigned sum = 3;
-        while (cpu() < end) sum = mixed(sum);
+        while (site_cpu() < end) sum = mixed(sum);
         return int(sum & 7);
     }
 };
@@ -93,13 +87,13 @@ struct Scale {
     int factor;
     SITE int operator()(int64_t end) const {
         unsigned sum = unsigned(factor);
-        while (cpu() < end) sum = mixed(sum) + 3;
+        while (site_cpu() < end) sum = mixed(sum) + 3;
         return int(sum & 7);
     }
 };
 SITE int rank(int64_t end) {
     std::vector<int> numbers(2000);
-    while (cpu() < end) {
+    while (site_cpu() < end) {
         for (size_t i = 0; i < numbers.size(); i++) numbers[i] = int((i * 7919) % 2003);
         std::sort(numbers.begin(), numbers.end(), [](int left, int right) { return left > right; });
     }
@@ -109,12 +103,12 @@ SITE int scan_lines(int64_t end) {
     std::regex pattern("([a-z]+)([0-9]+)");
     std::string text = "alpha12 beta345 gamma6 delta";
     int found = 0;
-    while (cpu() < end) found += int(std::distance(std::sregex_iterator(text.begin(), text.end(), pattern), {}));
+    while (site_cpu() < end) found += int(std::distance(std::sregex_iterator(text.begin(), text.end(), pattern), {}));
     return found;
 }
 SITE int index_words(int64_t end) {
     int size = 0;
-    while (cpu() < end) {
+    while (site_cpu() < end) {
         std::map<std::string, int> words;
         for (int i = 0; i < 200; i++) words["word " + std::to_string(i % 50)] += i;
         size += int(words.size());
@@ -123,7 +117,7 @@ SITE int index_words(int64_t end) {
 }
 SITE int print_table(int64_t end) {
     int size = 0;
-    while (cpu() < end) {
+    while (site_cpu() < end) {
         std::ostringstream out;
         for (int i = 0; i < 200; i++) out << i << ' ' << 2.5 * i << '\n';
         size += int(out.str().size());
@@ -170,7 +164,7 @@ SITE int await_condition(Locks &locks) {
 SITE int await_future(Locks &locks) { return locks.promise.get_future().get() + (kept = kept + 5); }
 SITE int walk(const char *path, int64_t end) {
     int count = 0;
-    while (cpu() < end) for (auto &entry : std::filesystem::directory_iterator(path)) count += entry.exists();
+    while (site_cpu() < end) for (auto &entry : std::filesystem::directory_iterator(path)) count += entry.exists();
     return count;
 }
 }  // namespace cxx
@@ -199,7 +193,7 @@ int cxx_template(int64_t end) { return int(cxx::Matrix<double>().trace(end)) + 1
 int cxx_lambda(int64_t end) {
     auto body = [](int64_t end) __attribute__((noinline)) {
         unsigned sum = 5;
-        while (cpu() < end) sum = mixed(sum);
+        while (site_cpu() < end) sum = mixed(sum);
         return int(sum & 7);
     };
     return body(end) + 1;

@@ -271,13 +271,11 @@ int connect_local(const char *path) { return site_unix_connect(path) + 1; }
 int compute_deaf(int64_t end) {
     sigset_t all, before;
     volatile int sum = 0;
-    struct timespec now;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
     do {
         for (int i = 0; i < 1000; i++) sum += i;
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    } while (now.tv_sec * INT64_C(1000000000) + now.tv_nsec < end);
+    } while (site_cpu() < end);
     return pthread_sigmask(SIG_SETMASK, &before, NULL) + sum % 2;
 }
 int look_up_users(int64_t end) {

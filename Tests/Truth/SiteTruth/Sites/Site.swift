@@ -137,4 +137,4 @@ func ownThread() -> Int32 { site_thread() }
 nonisolated(unsafe) var workEnd = 0
 
 /// Whether a site that computes has computed long enough, in CPU time.
-@_transparent func isEnough() -> Bool { clockTime(CLOCK_THREAD_CPUTIME_ID) >= workEnd }
+@_transparent func isEnough() -> Bool { site_cpu() >= workEnd }

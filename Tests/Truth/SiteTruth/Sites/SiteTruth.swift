@@ -4,6 +4,7 @@
 //     site-truth STORE [EVERY]        only every EVERYth site
 //     site-truth --list
 
+import CStallSites
 import Foundation
 import StallAgent
 
@@ -74,7 +75,7 @@ let sites =
     private func begin(_ visit: Visit) -> Hit {
         var hit = Hit()
         hit.delay = runDelay()
-        hit.cpu = clockTime(CLOCK_THREAD_CPUTIME_ID)
+        hit.cpu = Int(site_work_begin())
         workEnd = hit.cpu + Int(stallMicroseconds) * 1000
         hit.began = clockTime(CLOCK_REALTIME)
         hit.duration = clockTime(CLOCK_MONOTONIC)
@@ -85,7 +86,7 @@ let sites =
     private func end(_ hit: inout Hit) {
         hit.duration = clockTime(CLOCK_MONOTONIC) - hit.duration
         hit.ended = clockTime(CLOCK_REALTIME)
-        hit.cpu = clockTime(CLOCK_THREAD_CPUTIME_ID) - hit.cpu
+        hit.cpu = Int(site_work_end()) - hit.cpu
         hit.delay = runDelay() - hit.delay
     }
 

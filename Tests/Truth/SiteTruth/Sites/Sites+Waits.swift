@@ -12,7 +12,13 @@ private func terminal(
         var ends: [Int32] = [0, 0]
         guard site_terminal(&ends) else { return nil }
         let (master, slave) = (ends[0], ends[1])
-        visit.later { answer(master, slave) }
+        // Descriptors of its own: it may still read when the numbers belong to another site's files.
+        let (own, other) = (dup(master), dup(slave))
+        visit.later {
+            answer(own, other)
+            close(own)
+            close(other)
+        }
         visit.atEnd {
             close(master)
             close(slave)

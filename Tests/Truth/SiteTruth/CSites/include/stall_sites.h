@@ -11,6 +11,19 @@ extern "C" {
 
 typedef void (*_Nonnull site_body)(void);
 
+// The CPU time of the thread that works, in nanoseconds, as another thread read it a moment ago. A thread under a quota
+// that reads its own clock in a loop is stopped in that call, where the kernel notices that the quota is used up: every
+// sample would show the loop and none the work.
+extern volatile int64_t site_worked;
+extern void *volatile _Nullable site_worker;
+/// The calling thread begins, or ends, to work: its CPU time so far.
+int64_t site_work_begin(void);
+int64_t site_work_end(void);
+int64_t site_own_cpu(void);
+__attribute__((always_inline)) static inline int64_t site_cpu(void) {
+    return __builtin_thread_pointer() == site_worker ? site_worked : site_own_cpu();
+}
+
 // Helpers.
 int site_timer_in(uint32_t microseconds);
 void site_timer_set(int timer, uint32_t microseconds);
