@@ -30,7 +30,7 @@ package struct ListingRow: Encodable {
         start = entry.report.start.rfc3339
         durationMs = entry.report.duration.milliseconds
         state = entry.report.state.word
-        ending = entry.report.ending?.word
+        ending = entry.report.outcome.ending?.word
         verdict = entry.report.verdict.word
         app = entry.run.app
         version = entry.run.version

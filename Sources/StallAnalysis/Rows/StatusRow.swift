@@ -7,7 +7,7 @@ package import StallQuery
 package struct WatchedHostRow: Encodable {
     package var host: String
     package var app: String
-    package var lastWatched: String
+    var lastWatched: String
 }
 
 /// A store's summary as JSON.

@@ -62,7 +62,8 @@ struct ComparedQuestion {
 }
 
 /// One side of the comparison has no reports.
-struct NothingToCompare: Error, CustomStringConvertible {
+struct NothingToCompare: QuestionError {
+    let kind = ErrorKind.question
     var path: String
     var name: String
     /// Whether its loops were watched nevertheless.

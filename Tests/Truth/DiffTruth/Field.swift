@@ -2,10 +2,13 @@
 
 import Foundation
 import StallModel
+import StallQuery
 
 /// The same numbers for the same seed.
 struct Random {
     private var state: UInt64
+    /// Normal numbers are drawn two at a time.
+    private var nextNormal: Double?
 
     init(seed: UInt64) { state = seed }
 
@@ -20,7 +23,15 @@ struct Random {
     /// Above 0, below 1.
     mutating func unit() -> Double { (Double(next() >> 11) + 0.5) / 9_007_199_254_740_992 }
 
-    mutating func normal() -> Double { sqrt(-2 * log(unit())) * cos(2 * .pi * unit()) }
+    mutating func normal() -> Double {
+        if let next = nextNormal {
+            nextNormal = nil
+            return next
+        }
+        let (size, angle) = (sqrt(-2 * log(unit())), 2 * .pi * unit())
+        nextNormal = size * sin(angle)
+        return size * cos(angle)
+    }
 
     mutating func poisson(_ mean: Double) -> Int {
         // Of a large mean it is the sum of those of its parts.
@@ -52,6 +63,30 @@ enum Lengths: String, CaseIterable {
         }
     }
 }
+
+/// Where the lengths of a case's stalls come from.
+///
+/// There are a million stalls to a pair of the largest cases: theirs are drawn from 65,536 lengths that are drawn before.
+struct LengthSource {
+    private let lengths: Lengths
+    private var known: [Int64] = []
+
+    init(_ one: Case) {
+        lengths = one.lengths
+        guard one.stalls >= 1_000 else { return }
+        var random = Random(seed: 36)
+        known = (0..<65_536).map { _ in nanoseconds(lengths.draw(&random)) }
+    }
+
+    /// In nanoseconds.
+    func draw(_ random: inout Random) -> Int64 {
+        known.isEmpty
+            ? nanoseconds(lengths.draw(&random))
+            : known[Int(truncatingIfNeeded: random.next() >> 48)]
+    }
+}
+
+func nanoseconds(_ seconds: Double) -> Int64 { Int64(seconds * 1e9) }
 
 /// Which hosts or runs are on the two sides.
 struct Design {
@@ -95,7 +130,23 @@ struct Case {
 }
 
 /// The stalls of one group on one host.
-typealias Stalls = [Double]
+struct Stalls {
+    var totals = StallTotals()
+    /// In nanoseconds; only of a pair that is written.
+    var lengths: [Int64] = []
+    private var sum: Int64 = 0
+
+    /// As `StallTotals.add` does it one by one, but for sums of whole nanoseconds.
+    mutating func add(_ length: Int64, isKept: Bool) {
+        let seconds = Double(length) / 1e9
+        totals.count += 1
+        totals.squares += seconds * seconds
+        sum += length
+        if isKept { lengths.append(length) }
+    }
+
+    mutating func finish() { totals.total = .nanoseconds(sum) }
+}
 
 /// Both sides of a comparison: by host, by group.
 struct Pair {
@@ -104,8 +155,13 @@ struct Pair {
     /// Each host's watched hours.
     var hours: (first: [Double], second: [Double])
 
-    /// - Parameter truth: How many times as often each group stalls on the second side; infinite for a new one.
-    init(_ one: Case, truth: (Int) -> Double, _ random: inout Random) {
+    /// - Parameters:
+    ///   - truth: How many times as often each group stalls on the second side; infinite for a new one.
+    ///   - isKept: Whether each stall's length is wanted.
+    init(
+        _ one: Case, truth: (Int) -> Double, _ source: LengthSource, isKept: Bool = false,
+        _ random: inout Random
+    ) {
         let design = one.design
         let mean = Double(design.first + design.second) / 2
         func loads() -> [Double] {
@@ -118,13 +174,14 @@ struct Pair {
         func host(_ loads: [Double], _ hours: Double, _ factor: (Int) -> Double) -> [Stalls] {
             loads.enumerated().map { group, load in
                 let expected = one.stalls / mean * load * hours / 100 * factor(group)
-                var stalls: Stalls = []
+                var stalls = Stalls()
                 for _ in 0..<random.poisson(one.isBursty ? expected / 5 : expected) {
                     // Bursts of five on average.
                     repeat {
-                        stalls.append(one.lengths.draw(&random))
+                        stalls.add(source.draw(&random), isKept: isKept)
                     } while one.isBursty && random.unit() > 0.2
                 }
+                stalls.finish()
                 return stalls
             }
         }

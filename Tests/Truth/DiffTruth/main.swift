@@ -1,7 +1,7 @@
 // Compares made-up versions of which it is known how they differ, with the comparison that `stallctl diff` makes: how
 // often it calls noise significant, how often its intervals hold the truth, and how often it notices that a version is
-// twice as slow. Usage: diff-truth [PAIRS [short|FIRST|FIRST-LAST]], the numbers of cases, from 1. SABOTAGE=1 judges by
-// the rule of before.
+// twice as slow. Usage: diff-truth [PAIRS [short|FIRST|FIRST-LAST]], the numbers of cases, from 1; or diff-truth sample,
+// which prints pairs with their verdicts. SABOTAGE=1 judges by the rule of before.
 //
 // The last line: truth diff cases=N false_alarms=P coverage=P power_2x=P gate_false=P, in percent; false_alarms and
 // gate_false of the worst case, coverage of the worst case, power of all cases.
@@ -41,18 +41,17 @@ func side(
         let name =
             one.design.areRuns
             ? "host" : one.design.isShared ? "host \(number)" : "host \(letter) \(number)"
-        return ComparedRun(run: id, host: name, watched: .seconds(hours[number] * 3600))
+        return ComparedRun(
+            run: id, host: name, watched: .nanoseconds(Int64(hours[number] * 3600e9)))
     }
     let groups = (0..<one.groups).compactMap { number -> StallAggregate? in
         var all = StallTotals()
         var byRun: [RunTotals] = []
-        for (host, run) in zip(hosts, runs) where !host[number].isEmpty {
-            var totals = StallTotals()
-            for length in host[number] { totals.add(.nanoseconds(Int64(length * 1e9))) }
+        for (host, run) in zip(hosts, runs) where host[number].totals.count > 0 {
             var part = RunTotals(run: run.run)
-            part.add(totals, isWatched: true)
+            part.add(host[number].totals, isWatched: true)
             byRun.append(part)
-            all.add(totals)
+            all.add(host[number].totals)
         }
         guard all.count > 0 else { return nil }
         let signature = Int64(number)
@@ -68,14 +67,21 @@ func side(
         groups: groups, watched: runs.reduce(.zero) { $0 + $1.watched! }, runs: .known(runs))
 }
 
+func sides(of pair: Pair, _ one: Case) -> (first: ComparedSide, second: ComparedSide) {
+    (
+        side(pair.first, of: one, hours: pair.hours.first, letter: "A"),
+        side(pair.second, of: one, hours: pair.hours.second, letter: "B")
+    )
+}
+
 /// - Parameter limit: The value of `--fail-above`.
 func compare(
-    _ one: Case, _ truth: (Int) -> Double, limit: Double, _ random: inout Random
+    _ one: Case, _ truth: (Int) -> Double, limit: Double, _ source: LengthSource,
+    _ random: inout Random
 ) -> Outcome {
-    let pair = Pair(one, truth: truth, &random)
-    let comparison = Comparison(
-        side(pair.first, of: one, hours: pair.hours.first, letter: "A"),
-        side(pair.second, of: one, hours: pair.hours.second, letter: "B"))
+    let pair = Pair(one, truth: truth, source, &random)
+    let sides = sides(of: pair, one)
+    let comparison = Comparison(sides.first, sides.second)
     let exposure = pair.hours.second.reduce(0, +) / pair.hours.first.reduce(0, +)
     let known = comparison.groups.filter { $0.group.signature < 5 }
     let group = comparison.groups.first { $0.group.signature == 0 }
@@ -197,6 +203,11 @@ for design in [
     }
 }
 
+if arguments.first == "sample" {
+    try writeSample(cases)
+    exit(0)
+}
+
 func percent(_ share: Double) -> String { String(format: "%.1f", 100 * share) }
 func share(_ flags: [Bool]) -> Double {
     flags.isEmpty ? 1 : Double(flags.count(where: { $0 })) / Double(flags.count)
@@ -209,14 +220,15 @@ var new: [Double] = []
 let numbers = (asked.first ?? 1)...(asked.count > 1 ? asked[1] : cases.count)
 for (number, one) in cases.enumerated() where numbers.contains(number + 1) {
     var random = Random(seed: UInt64(number + 1) &* 1_000_003)
+    let source = LengthSource(one)
     // Three times as many of equal ones: of two hundred shares the largest shall be that of the worst case.
-    let same = (0..<3 * pairCount).map { _ in compare(one, { _ in 1 }, limit: 1, &random) }
+    let same = (0..<3 * pairCount).map { _ in compare(one, { _ in 1 }, limit: 1, source, &random) }
     // Of many groups only the first one is slower; at the limit all are.
     let twice = (0..<pairCount).map { _ in
-        compare(one, { $0 == 0 ? one.isNew ? .infinity : 2 : 1 }, limit: 1.5, &random)
+        compare(one, { $0 == 0 ? one.isNew ? .infinity : 2 : 1 }, limit: 1.5, source, &random)
     }
     let limit = (0..<pairCount).map { _ in
-        compare(one, { _ in one.limit }, limit: one.limit, &random)
+        compare(one, { _ in one.limit }, limit: one.limit, source, &random)
     }
     let alarms = share(same.map(\.isFalseAlarm))
     let coverages = [same, twice, limit].map { share($0.flatMap(\.held)) }

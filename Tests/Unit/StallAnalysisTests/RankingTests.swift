@@ -21,8 +21,7 @@ import TestSupport
         ReportSummary(
             id: UniqueID(bytes: [UInt8](repeating: number, count: 16))!, run: run, loop: loop,
             start: UnixTime(microseconds: Int64(number)), duration: .milliseconds(milliseconds),
-            state: .ended,
-            verdict: verdict,
+            outcome: StallOutcome(.ended), verdict: verdict,
             stacks: [WeightedStack(stack: stack, weight: .milliseconds(milliseconds))])
     }
 

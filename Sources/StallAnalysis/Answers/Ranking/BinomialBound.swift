@@ -23,17 +23,17 @@ enum BinomialBound {
         var upper = 1.0
         var lower = 1 / atLeastTiny(1 - (first + second) * value / (first + 1))
         var fraction = lower
+        func add(_ term: Double) {
+            lower = 1 / atLeastTiny(1 + term * lower)
+            upper = atLeastTiny(1 + term / upper)
+            fraction *= lower * upper
+        }
         for step in 1...300 {
             let count = Double(step)
-            for term in [
-                count * (second - count) * value / ((first + 2 * count - 1) * (first + 2 * count)),
+            add(count * (second - count) * value / ((first + 2 * count - 1) * (first + 2 * count)))
+            add(
                 -(first + count) * (first + second + count) * value
-                    / ((first + 2 * count) * (first + 2 * count + 1)),
-            ] {
-                lower = 1 / atLeastTiny(1 + term * lower)
-                upper = atLeastTiny(1 + term / upper)
-                fraction *= lower * upper
-            }
+                    / ((first + 2 * count) * (first + 2 * count + 1)))
             if abs(lower * upper - 1) < 1e-12 { break }
         }
         return min(max(front * fraction / first, 0), 1)

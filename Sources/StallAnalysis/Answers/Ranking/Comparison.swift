@@ -34,16 +34,19 @@ package struct ComparedSide: Sendable {
     package var watched: Duration?
     package var runs: ComparedRuns
     /// The stalls by run of groups without runs.
-    package var restRuns: [RunTotals]
+    var restRuns: [RunTotals]
+    /// Every stall once, by run, where groups share stalls.
+    var allRuns: [RunTotals]?
 
     package init(
         groups: [StallAggregate], watched: Duration?, runs: ComparedRuns,
-        restRuns: [RunTotals] = []
+        restRuns: [RunTotals] = [], allRuns: [RunTotals]? = nil
     ) {
         self.groups = groups
         self.watched = watched
         self.runs = runs
         self.restRuns = restRuns
+        self.allRuns = allRuns
     }
 }
 
@@ -124,10 +127,10 @@ package struct Comparison: Sendable {
         self.init(
             ComparedSide(
                 groups: first.groups, watched: first.watched.total, runs: first.runs,
-                restRuns: first.restRuns),
+                restRuns: first.restRuns, allRuns: first.allRuns),
             ComparedSide(
                 groups: second.groups, watched: second.watched.total, runs: second.runs,
-                restRuns: second.restRuns), by: first.key)
+                restRuns: second.restRuns, allRuns: second.allRuns), by: first.key)
     }
 
     /// - Parameter key: The fact by which groups are grouped.
@@ -152,13 +155,20 @@ package struct Comparison: Sendable {
             if pairs[signature] == nil { order.append(signature) }
             pairs[signature, default: (nil, nil)].second = other
         }
+        // The functions of one stall are several groups; all together it is one stall.
+        let all: JudgedGroup? =
+            if let one = first.allRuns, let other = second.allRuns {
+                JudgedGroup(first: one, second: other)
+            } else {
+                nil
+            }
         let (judge, reason) = ComparisonJudge.make(
             first.runs, second.runs,
             order.map {
                 JudgedGroup(
                     first: pairs[$0]!.first?.runs ?? [], second: pairs[$0]!.second?.runs ?? [])
             },
-            rest: JudgedGroup(first: first.restRuns, second: second.restRuns),
+            rest: JudgedGroup(first: first.restRuns, second: second.restRuns), all: all,
             isWatched: watched != nil, exposure: exposure, areHosts: key == .host)
         let verdicts = judge?.verdicts()
         var (firstTotals, secondTotals) = (StallTotals(), StallTotals())
@@ -192,6 +202,13 @@ package struct Comparison: Sendable {
                 isSignificant: isSignificant,
                 cannotTell: isLeftOut ? judge?.leftOut : nil)
         }
+        if let all {
+            (firstTotals, secondTotals) = (all.first.sum(\.totals), all.second.sum(\.totals))
+            compared =
+                watched == nil
+                ? (firstTotals, secondTotals)
+                : (all.first.sum(\.watched), all.second.sum(\.watched))
+        }
         self.groups = groups.sorted { left, right in
             let (one, other) = (left.difference(exposure), right.difference(exposure))
             return (other, left.title, left.group.signature) < (
@@ -213,6 +230,12 @@ package struct Comparison: Sendable {
 
     /// Whether any group, or the total, lost more than this many times as much, beyond chance.
     package func exceeds(_ limit: Double) -> Bool { judge?.exceeds(limit) ?? false }
+}
+
+extension [RunTotals] {
+    fileprivate func sum(_ part: (RunTotals) -> StallTotals) -> StallTotals {
+        reduce(into: StallTotals()) { $0.add(part($1)) }
+    }
 }
 
 extension ComparedGroup {

@@ -57,10 +57,12 @@ struct ComparisonJudge {
     ///   - groups: The stalls of each group by run, of watched loops only if time is compared per watched hour. A group
     ///     without any is not judged.
     ///   - rest: All stalls of groups without any.
+    ///   - all: Every stall once, where groups share stalls; nil where the groups and the rest are all.
     ///   - odds: The second side's watched time divided by the first's.
     init(
-        _ placements: UnitPlacements, _ groups: [JudgedGroup], rest: JudgedGroup, isWatched: Bool,
-        odds: Double, leftOut: String = "not among the \(groupLimit) groups that lost most"
+        _ placements: UnitPlacements, _ groups: [JudgedGroup], rest: JudgedGroup,
+        all: JudgedGroup? = nil, isWatched: Bool, odds: Double,
+        leftOut: String = "not among the \(groupLimit) groups that lost most"
     ) {
         (self.placements, self.odds, self.leftOut) = (placements, odds, leftOut)
         let none = Sums(
@@ -72,10 +74,7 @@ struct ComparisonJudge {
                 lost / .seconds(1) / (unit.isSecond ? means.second : means.first)
             }
         }
-        var total = none
-        var known: [(group: Int, sums: Sums)] = []
-        for (number, group) in (groups + [rest]).enumerated()
-        where !group.first.isEmpty || !group.second.isEmpty {
+        func added(_ group: JudgedGroup) -> Sums {
             var sums = none
             for (runs, isSecond) in [(group.first, false), (group.second, true)] {
                 for run in runs {
@@ -89,6 +88,13 @@ struct ComparisonJudge {
                     if isSecond { sums.second.add(stalls) } else { sums.first.add(stalls) }
                 }
             }
+            return sums
+        }
+        var total = none
+        var known: [(group: Int, sums: Sums)] = []
+        for (number, group) in (groups + [rest]).enumerated()
+        where !group.first.isEmpty || !group.second.isEmpty {
+            let sums = added(group)
             total.first.add(sums.first)
             total.second.add(sums.second)
             for unit in sums.lost.indices {
@@ -97,6 +103,7 @@ struct ComparisonJudge {
             }
             if number < groups.count { known.append((number, sums)) }
         }
+        if let all { total = added(all) }
         if known.count > Self.groupLimit {
             let sizes = known.map { perHour($0.sums).reduce(0, +) }
             let largest = known.indices.sorted { (sizes[$1], $0) < (sizes[$0], $1) }
@@ -141,7 +148,8 @@ struct ComparisonJudge {
     /// - Returns: Nil with the reason if there can be no judgement.
     static func make(
         _ first: ComparedRuns, _ second: ComparedRuns, _ groups: [JudgedGroup],
-        rest: JudgedGroup, isWatched: Bool, exposure: Double, areHosts: Bool
+        rest: JudgedGroup, all: JudgedGroup? = nil, isWatched: Bool, exposure: Double,
+        areHosts: Bool
     ) -> (judge: ComparisonJudge?, reason: String?) {
         guard case .known(var one) = first, case .known(var other) = second else {
             for case .unknown(let reason) in [first, second] { return (nil, reason) }
@@ -153,9 +161,10 @@ struct ComparisonJudge {
         }
         let (placements, reason) = UnitPlacements.make(one, other, areWatched: isWatched)
         guard let placements else { return (nil, reason) }
+        let stalls = all.map { [$0] } ?? groups + [rest]
         if !isWatched,
-            UnseenUnits.areMany(one, (groups + [rest]).flatMap(\.first), placements.kind)
-                || UnseenUnits.areMany(other, (groups + [rest]).flatMap(\.second), placements.kind)
+            UnseenUnits.areMany(one, stalls.flatMap(\.first), placements.kind)
+                || UnseenUnits.areMany(other, stalls.flatMap(\.second), placements.kind)
         {
             return (nil, "\(placements.kind.rawValue)s without a stall are not known")
         }
@@ -170,7 +179,8 @@ struct ComparisonJudge {
             return (judge, nil)
         }
         return (
-            ComparisonJudge(placements, groups, rest: rest, isWatched: isWatched, odds: exposure),
+            ComparisonJudge(
+                placements, groups, rest: rest, all: all, isWatched: isWatched, odds: exposure),
             nil
         )
     }
@@ -182,9 +192,10 @@ struct ComparisonJudge {
     /// number.
     func verdicts() -> [(low: Double, high: Double, isSignificant: Bool)] {
         let differing = differing(ratio: 1)
+        var lowestRatios: [NewGroupBound: Double] = [:]
         return places.map { place in
             guard let place else { return (0, .infinity, false) }
-            let bounds = interval(judged[place])
+            let bounds = interval(judged[place], &lowestRatios)
             return (bounds.low, bounds.high, differing[place] != .neither)
         }
     }
@@ -249,35 +260,46 @@ struct ComparisonJudge {
         min(max(ratio * odds / (1 + ratio * odds), 1e-12), 1 - 1e-12)
     }
 
-    private func interval(_ group: Judged) -> (low: Double, high: Double) {
+    /// - Parameter lowestRatios: What was found for the groups before: many have as many hosts as others.
+    private func interval(
+        _ group: Judged, _ lowestRatios: inout [NewGroupBound: Double]
+    ) -> (low: Double, high: Double) {
         guard group.first.count > 0 || group.second.count > 0 else { return (0, .infinity) }
         var (low, high) = group.placed.interval(tail: Self.tail)
+        if group.second.count == 0 { low = 0 }
+        if group.first.count == 0 { high = .infinity }
         // As `isLuck`: a difference that only the placements exclude is not excluded.
-        var least =
-            group.share > 0
-            ? BinomialBound.bisect {
-                group.probability(ofMore: true, chance: chance($0)) < Self.tail
-            } : 0
-        var most =
-            group.share < 1
-            ? 1
-                / BinomialBound.bisect {
-                    group.probability(ofMore: false, chance: chance(1 / $0)) < Self.tail
-                } : .infinity
-        if group.first.count == 0 {
-            least = max(least, group.bound?.lowestRatio(tail: Self.tail) ?? 0)
-        } else if group.second.count == 0 {
-            most = min(most, 1 / (group.bound?.lowestRatio(tail: Self.tail) ?? 0))
+        if low > (placements.isEven ? 1 : 0),
+            let least = lowerBound(than: low, of: group, isMore: true, &lowestRatios)
+        {
+            low = placements.isEven ? max(1, least) : least
         }
-        if placements.isEven {
-            if low > 1 { low = max(1, min(low, least)) }
-            if high < 1 { high = min(1, max(high, most)) }
-        } else {
-            (low, high) = (min(low, least), max(high, most))
+        if high < (placements.isEven ? 1 : .infinity),
+            let least = lowerBound(than: 1 / high, of: group, isMore: false, &lowestRatios)
+        {
+            high = placements.isEven ? min(1, 1 / least) : 1 / least
         }
-        return (
-            group.second.count > 0 ? low : 0, group.first.count > 0 ? high : .infinity
-        )
+        return (low, high)
+    }
+
+    /// The ratio up to which few stalls do not explain the difference; of the first side's time to the second's unless
+    /// `isMore`. Nil if it is not below `ratio`: then no search is needed.
+    private func lowerBound(
+        than ratio: Double, of group: Judged, isMore: Bool,
+        _ lowestRatios: inout [NewGroupBound: Double]
+    ) -> Double? {
+        func isRare(_ ratio: Double) -> Bool {
+            group.probability(ofMore: isMore, chance: chance(isMore ? ratio : 1 / ratio))
+                < Self.tail
+        }
+        if ratio.isFinite, isRare(ratio) { return nil }
+        var least = (isMore ? group.share > 0 : group.share < 1) ? BinomialBound.bisect(isRare) : 0
+        if let bound = group.bound {
+            let lowest = lowestRatios[bound] ?? bound.lowestRatio(tail: Self.tail)
+            lowestRatios[bound] = lowest
+            least = max(least, lowest)
+        }
+        return least < ratio ? least : nil
     }
 }
 

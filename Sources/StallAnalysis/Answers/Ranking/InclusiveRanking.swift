@@ -173,7 +173,7 @@ struct InclusiveRanking {
                 }
                 var own = 0.0
                 for member in members.numbers[members.range(of: cell.members)] {
-                    own += Double(weights[weights.startIndex + Int(member)])
+                    own += Double(weights[Int(member)])
                 }
                 body(
                     stall, cell.steps,

@@ -8,6 +8,26 @@ private func add(_ time: Double, _ moves: UnsafeBufferPointer<Double>, to sums: 
     }
 }
 
+/// The smallest values of many, without sorting the others.
+private struct SmallestValues {
+    /// In ascending order.
+    private var values: [Double]
+
+    init(_ count: Int) { values = Array(repeating: .infinity, count: count) }
+
+    var largest: Double { values[values.count - 1] }
+
+    mutating func add(_ value: Double) {
+        guard value < largest else { return }
+        var place = values.count - 1
+        while place > 0, value < values[place - 1] {
+            values[place] = values[place - 1]
+            place -= 1
+        }
+        values[place] = value
+    }
+}
+
 /// A group's time lost by unit, and what the second side's would be in each random placement.
 ///
 /// The hypothesis that the second side loses `ratio` times as much as the first divides the second side's times by it.
@@ -88,27 +108,31 @@ struct PlacedGroup {
     ///
     /// - Parameter tail: The share of placements that is rare.
     func interval(tail: Double) -> (low: Double, high: Double) {
-        // From which ratio on a placement's statistic is as high as the actual one, and up to which it is as low.
-        var lows = gained
-        var highs = gained
-        for place in gained.indices {
-            let (gain, loss) = (gained[place], -kept[place])
+        // The actual placement is one of them.
+        let rare = Int(tail * Double(gained.count + 1))
+        var lows = SmallestValues(rare)
+        // Negated: the largest are wanted.
+        var highs = SmallestValues(rare)
+        for (gain, kept) in zip(gained, kept) {
+            // From which ratio on a placement's statistic is as high as the actual one, and up to which it is as low.
+            let loss = -kept
             if gain > 0, loss > 0 {
-                (lows[place], highs[place]) = (loss / gain, loss / gain)
+                lows.add(loss / gain)
+                highs.add(-loss / gain)
             } else if (gain == 0 && loss == 0) || (gain < 0 && loss < 0) {
                 // As extreme for all ratios; or, of very uneven watched times, on the other side of a threshold: then
                 // it counts for all, too.
-                (lows[place], highs[place]) = (0, .infinity)
+                lows.add(0)
+                highs.add(-.infinity)
             } else if gain >= 0, loss <= 0 {
-                (lows[place], highs[place]) = (0, 0)
+                lows.add(0)
+                highs.add(0)
             } else {
-                (lows[place], highs[place]) = (.infinity, .infinity)
+                // From no ratio on, and up to any.
+                highs.add(-.infinity)
             }
         }
-        lows.sort()
-        highs.sort()
-        // The actual placement is one of them.
-        let rare = Int(tail * Double(gained.count + 1)) - 1
-        return (lows[rare], highs[highs.count - 1 - rare])
+        // Not `-0`.
+        return (lows.largest, 0 - highs.largest)
     }
 }

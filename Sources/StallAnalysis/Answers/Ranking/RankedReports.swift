@@ -90,6 +90,14 @@ private func joined(_ groups: [ReportGroup: [Stall]]) -> [(ReportGroup, [Stall])
     return joined.indices.filter { joins[$0] == nil }.map { joined[$0] }
 }
 
+/// Every report once, by process run.
+func byRun(_ reports: [ReportSummary], _ runs: [ProcessRun]) -> [RunTotals] {
+    let stalls = reports.enumerated().map { index, report in
+        Stall(report: index, duration: report.duration, delayed: report.delayed)
+    }
+    return byRun(stalls, reports, runs)
+}
+
 private func byRun(
     _ stalls: [Stall], _ reports: [ReportSummary], _ runs: [ProcessRun]
 ) -> [RunTotals] {

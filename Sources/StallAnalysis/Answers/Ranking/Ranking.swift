@@ -22,7 +22,9 @@ package struct Ranking: Sendable {
     /// The process runs, with or without stalls; asked for by comparisons only.
     package var runs = ComparedRuns.unknown(reason: "hosts were not asked for")
     /// The stalls by run of groups that have no runs of their own, in unspecified order.
-    package var restRuns: [RunTotals] = []
+    var restRuns: [RunTotals] = []
+    /// Every stall once, by run, where groups share stalls; asked for by comparisons only.
+    var allRuns: [RunTotals]?
 
     package init(
         overview: Overview, groups: [StallAggregate], restCount: Int = 0,

@@ -129,6 +129,7 @@ extension RankingQuestion {
                 selection.runs.indices.contains(number) ? selection.runs[number] : nil
             }
             ranking.runs = .known(try comparedRuns(ofStalls: seen))
+            if key == .inclusive { ranking.allRuns = byRun(stalls, selection.runs) }
         }
         return ranking
     }

@@ -275,23 +275,29 @@ struct UnitPlacements {
     /// With the random placements.
     private var placed: UnitPlacements {
         var placed = self
-        placed.moves = Array(repeating: 0, count: units.count * Self.count)
         placed.exposureChanges = Array(repeating: 0, count: Self.count)
         placed.exposure = units.reduce(0) { $0 + $1.exposure }
         var random = SplitMix(state: 0x5ca1_ab1e)
-        var isSecond = units.map(\.isSecond)
-        for members in strata {
-            var draw = Draw(members, units)
-            for place in 0..<Self.count {
-                for unit in members { isSecond[unit] = false }
-                for unit in draw.next(&random) { isSecond[unit] = true }
-                for unit in members where isSecond[unit] != units[unit].isSecond {
-                    placed.moves[unit * Self.count + place] = 1
-                    let exposure = units[unit].exposure
-                    placed.exposureChanges[place] += isSecond[unit] ? exposure : -exposure
+        let wasSecond = units.map(\.isSecond)
+        let exposures = units.map(\.exposure)
+        var isSecond = wasSecond
+        var moves = Array(repeating: 0.0, count: units.count * Self.count)
+        moves.withUnsafeMutableBufferPointer { moves in
+            for members in strata {
+                var draw = Draw(members, units)
+                for place in 0..<Self.count {
+                    for unit in members { isSecond[unit] = false }
+                    draw.next(&random) { isSecond[$0] = true }
+                    var change = placed.exposureChanges[place]
+                    for unit in members where isSecond[unit] != wasSecond[unit] {
+                        moves[unit * Self.count + place] = 1
+                        change += isSecond[unit] ? exposures[unit] : -exposures[unit]
+                    }
+                    placed.exposureChanges[place] = change
                 }
             }
         }
+        placed.moves = moves
         // A rest of rounding is no change.
         for place in placed.exposureChanges.indices
         where abs(placed.exposureChanges[place]) < 1e-9 * placed.exposure {
@@ -316,12 +322,14 @@ private struct Draw {
         drawsSecond = first == second ? units[members[0]].isSecond : second < first
     }
 
-    /// The units on the second side.
-    mutating func next(_ random: inout SplitMix) -> ArraySlice<Int> {
-        for place in 0..<size {
-            order.swapAt(place, place + random.number(below: order.count - place))
+    /// Calls `place` with each unit on the second side.
+    mutating func next(_ random: inout SplitMix, _ place: (Int) -> Void) {
+        order.withUnsafeMutableBufferPointer { order in
+            for place in 0..<size {
+                order.swapAt(place, place + random.number(below: order.count - place))
+            }
+            for unit in drawsSecond ? order[..<size] : order[size...] { place(unit) }
         }
-        return drawsSecond ? order[..<size] : order[size...]
     }
 }
 

@@ -4,7 +4,9 @@ internal import StallAnalysis
 internal import StallModel
 import StallQuery
 
-extension UnclearGroup: CustomStringConvertible {
+extension UnclearGroup: CustomStringConvertible, QuestionError {
+    var kind: ErrorKind { found.isEmpty ? .nothing : .question }
+
     package var description: String {
         guard found.isEmpty else {
             let some = found.prefix(4).map {

@@ -32,10 +32,12 @@ extension LoopPhase {
     }
 }
 
-extension StallEnding {
+extension StallOutcome {
     /// Appended to the sentence that states the stall's duration.
     var clause: String {
-        switch self {
+        guard state != .open else { return "; its end is not recorded yet" }
+        return switch ending {
+        case nil: state == .hang ? "; the process died during the stall" : ""
         case .recovered: ""
         case .exit: "; the process exited during the stall"
         case .exec: "; the process executed another program during the stall"

@@ -65,6 +65,28 @@ import Testing
         } + ["\(comparison.change) \(comparison.ratio.low) \(comparison.ratio.high)"]
     }
 
+    @Test(arguments: GroupKey.allCases)
+    func `all groups together are the stalls, by whatever they are grouped`(key: GroupKey) throws {
+        try withStores { whole, parts, _ in
+            let expected = try comparison(whole, .signature, exactLimit: 5000)
+            for (store, limit) in [(whole as any QueryableStore, 5000), (whole, 0), (parts, 5000)] {
+                let found = try comparison(store, key, exactLimit: limit)
+                #expect(found.first.count == expected.first.count)
+                #expect(found.first.total == expected.first.total)
+                #expect(found.second.total == expected.second.total)
+                #expect(found.compared.second.count == expected.compared.second.count)
+                #expect(found.compared.second.total == expected.compared.second.total)
+                #expect(found.ratio.value == expected.ratio.value)
+                #expect(
+                    abs(found.ratio.low / expected.ratio.low - 1) < 0.08
+                        && abs(found.ratio.high / expected.ratio.high - 1) < 0.08,
+                    "\(found.ratio) \(expected.ratio)")
+                #expect(found.change == expected.change)
+                #expect(found.groups.allSatisfy { $0.first.count <= found.first.count })
+            }
+        }
+    }
+
     @Test(arguments: [GroupKey.signature, .family, .function, .cause, .loop])
     func `roll-ups, reports and several stores give one verdict`(key: GroupKey) throws {
         try withStores { whole, parts, _ in

@@ -28,4 +28,34 @@ import Testing
         let found = try result(["SABOTAGE": "1"])
         #expect(found[0] > 40 && found[1] < 70, "\(found)")
     }
+
+    /// The code that is measured is that of `stallctl diff`, on an agent's store and a central one.
+    @Test(arguments: [[], ["--sabotage"]])
+    func `stores of the same pairs are judged alike`(sabotage: [String]) throws {
+        try withTemporaryDirectory { directory in
+            let pairs = try BuiltProgram("diff-truth", ["sample"]).finish()
+            try #require(pairs.status == 0, "\(pairs.errors)")
+            let sample = directory.appending(path: "pairs.jsonl")
+            let lines = pairs.output.split(separator: "\n")
+            #expect(lines.count > 50)
+            try lines.prefix(8).joined(separator: "\n").write(
+                to: sample, atomically: true, encoding: .utf8)
+            let program = try BuiltProgram(
+                "diff_through_stores.py",
+                [
+                    BuiltProgram.directory.appending(path: "stallctl").path,
+                    Repository.root.appending(path: "migrations").path, sample.path,
+                ] + sabotage,
+                in: Repository.root.appending(path: "Tests/Truth/TotalsTruth"))
+            let (status, output, errors) = program.finish()
+            let line = output.split(separator: "\n").last.map(String.init) ?? ""
+            let match = try #require(
+                line.wholeMatch(
+                    of: /through stallctl diff pairs=8 verdicts=(\d+) differing=(\d+)/),
+                "\(output) \(errors)")
+            #expect((match.2 == "0") == sabotage.isEmpty, "\(output)")
+            #expect((status == 0) == sabotage.isEmpty)
+            #expect(Int(match.1)! >= 16)
+        }
+    }
 }
