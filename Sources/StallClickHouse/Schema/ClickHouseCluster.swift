@@ -35,7 +35,7 @@ package struct ClickHouseCluster {
     private static func checkTables(_ server: ClickHouseServer) throws(ClickHouseError) {
         do throws(ClickHouseError) {
             var rows = try server.rows(TableCluster.question, columnCount: 1)
-            if try rows.step() { try TableCluster.check(try rows.text(at: 0), server.address) }
+            if try rows.step() { try TableCluster.check(try rows.text(), server.address) }
         } catch  where error.code == ClickHouseCode.unknownDatabase {
             // It is made by `migrate`.
         }
@@ -58,7 +58,7 @@ package struct ClickHouseCluster {
                 select toInt64(sum(bytes_on_disk)) from system.parts
                 where database = \(shard.address.database) and active
                 """, columnCount: 1)
-            if try rows.step() { sum = sum.addingSaturated(try rows.integer(at: 0)) }
+            if try rows.step() { sum = sum.addingSaturated(try rows.integer()) }
         }
         return sum
     }
@@ -73,7 +73,7 @@ package struct ClickHouseCluster {
     private static func schemaVersion(of shard: ClickHouseServer) throws(ClickHouseError) -> Int {
         do throws(ClickHouseError) {
             var rows = try shard.rows("select max(version) from schema_version", columnCount: 1)
-            return try rows.step() ? try rows.integer(at: 0, as: Int.self) : 0
+            return try rows.step() ? try rows.integer(as: Int.self) : 0
         } catch {
             guard let code = error.code,
                 [ClickHouseCode.unknownTable, ClickHouseCode.unknownDatabase].contains(code)
@@ -99,7 +99,14 @@ package struct ClickHouseCluster {
                 try outside.execute(
                     "create database if not exists \(name: shard.address.database)")
                 for statement in migration.statements(for: shard.address) {
-                    try outside.execute(ClickHouseQuery(statement))
+                    do {
+                        try outside.execute(ClickHouseQuery(statement))
+                    } catch let error
+                        where statement.addsColumn
+                        && error.code.map(ClickHouseCode.knownColumn.contains) == true
+                    {
+                        // The last run added it. 18.16 has no `add column if not exists`.
+                    }
                 }
                 try shard.execute(
                     "insert into schema_version values (\(migration.version), \(migration.name))")

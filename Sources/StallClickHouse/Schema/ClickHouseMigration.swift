@@ -12,6 +12,8 @@ package struct ClickHouseMigration: Sendable {
         let sql: String
 
         fileprivate init(_ sql: String) { self.sql = sql }
+
+        var addsColumn: Bool { sql.contains(" add column ") }
     }
 
     private init(_ name: String, _ bytes: [UInt8]) {
@@ -30,6 +32,7 @@ package struct ClickHouseMigration: Sendable {
             "0004_order_rollups_by_group", PackageResources._004_order_rollups_by_group_sql),
         ClickHouseMigration(
             "0005_add_delayed_time", PackageResources._005_add_delayed_time_sql),
+        ClickHouseMigration("0006_keep_rules", PackageResources._006_keep_rules_sql),
     ]
 
     package static let newest = all.last!.version

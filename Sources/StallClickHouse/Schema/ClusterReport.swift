@@ -16,10 +16,10 @@ struct ClusterReport {
     /// The columns that `write` writes and `init(_:)` reads, in their order. Those that filters need besides come from the
     /// run, the loop and the duration.
     static let columns: ClickHouseQuery = """
-        id, source, seq, revision, loop, mode, activity, phase, state, verdict, start_us, duration_ns,
-        cpu_ns, detection_delay_ns, stack, samples, threads, cause, cause_confidence_bits,
-        cause_permille, cause_detail, signature, agent_ns, skipped_threads, ending, evidence,
-        evidence_numbers, delayed_ns
+        id, source, seq, revision, loop, mode, activity, phase, \(StallOutcome.clusterColumns),
+        verdict, start_us, duration_ns, cpu_ns, detection_delay_ns, stack, samples, threads, cause,
+        cause_confidence_bits, cause_permille, cause_detail, signature, agent_ns, skipped_threads,
+        evidence, evidence_numbers, delayed_ns
         """
     static let columnCount = 28
 
@@ -32,7 +32,7 @@ struct ClusterReport {
         out.add(mode)
         if let activity { out.add(activity) } else { out.null() }
         out.add(Int64(row.phase.rawValue))
-        out.add(Int64(row.state.rawValue))
+        out.add(row.outcome)
         out.add(Int64(row.verdict.rawValue))
         out.add(row.start_us)
         out.add(row.duration_ns)
@@ -48,7 +48,6 @@ struct ClusterReport {
         out.add(row.signature ?? 0)
         out.add(row.agent_ns)
         out.add(row.skippedThreads)
-        out.add(row.ending.map { Int64($0.rawValue) } ?? -1)
         out.add(optional: row.evidence?.id)
         out.add(optional: row.evidence?.numbers)
         out.add(row.delayed_ns)
@@ -61,7 +60,7 @@ struct ClusterReport {
         row.loop = try rows.integer()
         (mode, activity) = (try rows.text(), try rows.optionalText())
         row.phase = try rows.phase()
-        row.state = try rows.state()
+        row.outcome = try rows.outcome()
         row.verdict = try rows.verdict()
         row.start_us = try rows.integer()
         row.duration_ns = try rows.integer()
@@ -87,7 +86,6 @@ struct ClusterReport {
         row.signature = try rows.integer()
         row.agent_ns = try rows.integer()
         row.skippedThreads = try rows.integer()
-        row.ending = try rows.ending()
         let (evidence, numbers) = (try rows.optionalInteger(), try rows.optionalBytes())
         row.evidence = evidence.map {
             SharedEvidence(id: $0, numbers: numbers ?? [], detail: detail)
@@ -95,7 +93,7 @@ struct ClusterReport {
         row.delayed_ns = try rows.integer()
         let named = samples.compactMap(\.stack) + threads.compactMap(\.stack)
         guard named.allSatisfy({ 0..<Int64(stacks.count) ~= $0 }) else {
-            throw rows.bad(14, "a stack for each number")
+            throw rows.bad(15, "a stack for each number")
         }
     }
 }
@@ -103,15 +101,20 @@ struct ClusterReport {
 extension ClusterReport {
     /// The form in which a row of a store goes to the cluster.
     ///
-    /// - Parameter row: Read from a row of `ReportRow.selected` and `report.source`.
-    init(_ row: ReportRow, _ rows: Statement, _ keys: StoredKeys, _ loop: StoredKeys.Loop) throws {
+    /// - Parameters:
+    ///   - source: The number of its source.
+    ///   - rows: Of the store, for errors.
+    init(
+        _ row: ReportRow, ofSource source: Int64, _ rows: Statement, _ keys: StoredKeys,
+        _ loop: StoredKeys.Loop
+    ) throws {
         func key(_ number: Int64, in keys: [Int64: Int64]) throws -> Int64 {
             guard let key = keys[number] else {
                 throw rows.damage("a report refers to a missing row")
             }
             return key
         }
-        guard let source = keys.sources[try rows.integer(at: ReportRow.selectedCount)],
+        guard let source = keys.sources[source],
             let mode = keys.labels[row.mode]
         else { throw rows.damage("a report's source or mode is missing") }
         (self.row, self.source, self.mode) = (row, source, mode)
@@ -129,6 +132,26 @@ extension ClusterReport {
         if let evidence = row.evidence {
             self.row.evidence?.id = try key(evidence.id, in: keys.evidence)
         }
+    }
+}
+
+extension StallOutcome {
+    /// The columns that `add` writes and `outcome` reads.
+    static let clusterColumns: ClickHouseQuery = "state, ending"
+}
+
+extension TabSeparatedWriter {
+    mutating func add(_ outcome: StallOutcome) {
+        add(Int64(outcome.state.rawValue))
+        add(outcome.ending.map { Int64($0.rawValue) } ?? -1)
+    }
+}
+
+extension TabSeparatedRows {
+    func outcome() throws -> StallOutcome {
+        let (state, column) = (try state(), next())
+        return StallOutcome(
+            state, try integer(at: column) < 0 ? nil : try value(at: column, "an ending"))
     }
 }
 

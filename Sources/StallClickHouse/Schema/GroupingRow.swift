@@ -13,7 +13,7 @@ package struct GroupingRow: Hashable, Sendable {
         var rows = try server.rows(
             "select rules_hash, pruned_before_us from grouping final", columnCount: 2)
         guard try rows.step() else { return nil }
-        self.init(rulesHash: try rows.integer(at: 0), pruned_us: try rows.integer(at: 1))
+        self.init(rulesHash: try rows.integer(), pruned_us: try rows.integer())
     }
 
     /// - Parameter pruned_us: 0 where nothing was pruned, as the row has it.

@@ -16,7 +16,8 @@ package final class ClusterStorage: PushStorage {
     package var probeWrites: Bool { false }
     private let staged: StagedIngest
     private let positions: SourcePositions
-    private let grouper = DefaultGrouper(rules: .builtIn)
+    /// The rules of the cluster, as far as is known.
+    private var grouper = DefaultGrouper(rules: .builtIn)
     private let seconds: () -> Double
     /// The apps that stores have rows of, as far as they were looked up.
     private var apps: [UniqueID: Set<String>] = [:]
@@ -86,10 +87,25 @@ package final class ClusterStorage: PushStorage {
     private func copy(
         _ batches: [(range: PushRange, rows: Rows, token: CollectorToken)]
     ) throws -> [PushOutcome] {
+        do { return try copyGrouped(batches) } catch let error as ClickHouseError {
+            // `regroup` has given the cluster other rules, before or just now.
+            guard case .otherRules(_, let hash) = error,
+                let text = try staged.rulesTexts.text(of: hash),
+                let rules = try? GroupingRules(text, file: "the rules of the cluster"),
+                rules.hash == hash
+            else { throw error }
+            grouper = DefaultGrouper(rules: rules)
+            return try copyGrouped(batches)
+        }
+    }
+
+    private func copyGrouped(
+        _ batches: [(range: PushRange, rows: Rows, token: CollectorToken)]
+    ) throws -> [PushOutcome] {
         try staged.run(of: Array(Set(batches.map(\.range.store))), renews: false, grouper: grouper)
         { path in
             let storage = try SQLiteStorage(
-                path, rules: .builtIn, holdsOnlyNews: true, progress: progress)
+                path, rules: grouper.rules, holdsOnlyNews: true, progress: progress)
             defer { storage.close() }
             return storage.take(batches)
         }.answer

@@ -30,7 +30,9 @@ package final class SQLiteStorage: PushStorage {
     ///
     /// - Throws: The error of the store or of its rules.
     package convenience init(_ path: String) throws {
-        try self.init(path, rules: .of(store: path))
+        let stored = try? ReportStore.open(path: path).rulesHash()
+        let force = RulesInForce(of: stored, among: [try .of(store: path), .builtIn])
+        try self.init(path, rules: force.rules)
     }
 
     /// - Parameter holdsOnlyNews: The store begins with positions, and its reports are then copied elsewhere.

@@ -4,7 +4,7 @@ internal import Foundation
 internal import Synchronization
 
 /// A thread with a queue. Stops when the last job is done after ``stop()``.
-package final class WorkThread: Sendable {
+final class WorkThread: Sendable {
     // Protected by `condition`; jobs run on the thread only.
     private final class State: @unchecked Sendable {
         var jobs: [@Sendable () -> Void] = []
@@ -15,7 +15,7 @@ package final class WorkThread: Sendable {
     private let state = State()
     private let condition = NSCondition()
 
-    package init(_ name: String) {
+    init(_ name: String) {
         let thread = Thread { [self] in run() }
         thread.name = name
         thread.stackSize = 4 << 20
@@ -24,7 +24,7 @@ package final class WorkThread: Sendable {
 
     /// Runs a job on the thread; false once it is stopping.
     @discardableResult
-    package func add(_ job: @escaping @Sendable () -> Void) -> Bool {
+    func add(_ job: @escaping @Sendable () -> Void) -> Bool {
         condition.lock()
         defer { condition.unlock() }
         guard !state.isStopping else { return false }
@@ -34,20 +34,19 @@ package final class WorkThread: Sendable {
     }
 
     /// Runs a job on the thread and waits for its answer; nil once the thread is stopping.
-    package func answer<Answer: Sendable>(_ job: @escaping @Sendable () -> Answer) async -> Answer?
-    {
+    func answer<Answer: Sendable>(_ job: @escaping @Sendable () -> Answer) async -> Answer? {
         await withCheckedContinuation { (done: CheckedContinuation<Answer?, Never>) in
             if !add({ done.resume(returning: job()) }) { done.resume(returning: nil) }
         }
     }
 
     /// Takes no more jobs, and waits until those that it has are done.
-    package func stop() { _ = stop(by: nil) }
+    func stop() { _ = stop(by: nil) }
 
     /// Takes no more jobs, and waits at most this long until those that it has are done.
     ///
     /// - Returns: Whether they are. Otherwise the thread is left with them.
-    package func stop(within seconds: Double) -> Bool {
+    func stop(within seconds: Double) -> Bool {
         stop(by: Date(timeIntervalSinceNow: seconds))
     }
 

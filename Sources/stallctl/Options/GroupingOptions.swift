@@ -3,8 +3,10 @@
 internal import ArgumentParser
 internal import Foundation
 internal import StallAnalysis
+internal import StallArchive
 internal import StallModel
 internal import StallQuery
+internal import Synchronization
 
 struct GroupingOptions: ParsableArguments {
     @Option(
@@ -19,7 +21,63 @@ struct GroupingOptions: ParsableArguments {
         let path = Self.path(
             option: rules, store: store, environment: ProcessInfo.processInfo.environment,
             exists: FileManager.default.fileExists(atPath:))
-        guard let path else { return .builtIn }
+        return try path.map(Self.read) ?? .builtIn
+    }
+
+    /// The rules to write a central store by: those that it is grouped by. Others are named on stderr.
+    func rulesInForce(ofFile path: String) throws -> GroupingRules {
+        let stored = try? ReportStore.open(path: path).rulesHash()
+        let force = RulesInForce(of: stored, among: try found(for: path))
+        if force.areMissing {
+            Self.note(
+                "\(path): the rules that it is grouped by were not found; regrouping all of it by \(force.rules.name)"
+            )
+        }
+        Self.sayUnused(force, path)
+        return force.rules
+    }
+
+    /// Likewise, of a store at an address.
+    func rulesInForce(of remote: any RemoteStore, _ address: String) throws -> GroupingRules {
+        let stored = try remote.rules()
+        let own = stored?.text.flatMap {
+            try? GroupingRules($0, file: "the rules of \(remote.name)")
+        }
+        let force = RulesInForce(
+            of: stored?.hash, among: try found(for: address) + (own.map { [$0] } ?? []))
+        Self.sayUnused(force, remote.name)
+        return force.rules
+    }
+
+    /// The rules to read a store's totals by, without a word about others.
+    func rulesInForce(ofRead store: any QueryableStore) throws -> GroupingRules {
+        RulesInForce(of: try store.rulesHash(), among: try found(for: store.path)).rules
+    }
+
+    /// All rules that there are for a store, in order of precedence. Only the first file has to be valid.
+    private func found(for store: String) throws -> [GroupingRules] {
+        let environment = ProcessInfo.processInfo.environment
+        let others = [Self.pathBeside(store: store), Self.configurationPath(environment)]
+            .filter(FileManager.default.fileExists)
+        return [try rules(forStore: store)] + others.compactMap { try? Self.read($0) } + [.builtIn]
+    }
+
+    private static func sayUnused(_ force: RulesInForce, _ store: String) {
+        guard let unused = force.unused else { return }
+        note(
+            "\(store): keeps its grouping rules: \(unused.name) is not used; 'stallctl regroup' applies it"
+        )
+    }
+
+    /// Once each: `ingest --watch` runs again and again.
+    private static func note(_ line: String) {
+        guard said.withLock({ $0.insert(line).inserted }) else { return }
+        say("stallctl: \(line)".printable)
+    }
+
+    private static let said = Mutex<Set<String>>([])
+
+    private static func read(_ path: String) throws -> GroupingRules {
         let text: String
         do {
             text = try String(contentsOf: URL(filePath: path), encoding: .utf8)
@@ -69,6 +127,10 @@ struct GroupingOptions: ParsableArguments {
     private static func configurationPath(_ environment: [String: String]) -> String {
         UserDirectories.configuration(environment) + "/stallwatch/stallwatch.rules"
     }
+}
+
+extension GroupingRules {
+    fileprivate var name: String { file ?? "the built-in rules" }
 }
 
 /// The rules file is missing or not text.

@@ -4,7 +4,6 @@ internal import ArgumentParser
 internal import StallAnalysis
 internal import StallModel
 internal import StallArchive
-internal import StallClickHouse
 
 struct Prune: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -68,41 +67,34 @@ struct Prune: ParsableCommand {
 
     func run() throws {
         let path = target.path
-        if ClickHouseAddress.isAddress(path) { return try pruneCluster(path) }
+        let retention = Retention(
+            reportsSince: olderThan, bytes: maxSize, rollUpsSince: rollupsOlderThan)
+        if let remote = try StoreOpener.remote(path) {
+            return try show(remote.prune(keeping: retention), of: path, isRemote: true)
+        }
         _ = try ReportStore.open(path: path)
         let lock = try JobLock(store: path, waitSeconds: 60)
         let summary = try pruneStore(
-            path: path,
-            keeping: Retention(
-                reportsSince: olderThan, bytes: maxSize, rollUpsSince: rollupsOlderThan),
-            grouper: DefaultGrouper(rules: grouping.rules(forStore: path)))
+            path: path, keeping: retention,
+            grouper: DefaultGrouper(rules: grouping.rulesInForce(ofFile: path)))
         _ = consume lock
-        if json {
-            try Output.write(json: [
-                Row(
-                    store: path, deleted: summary.deletedCount, bytesBefore: summary.bytesBefore,
-                    bytesAfter: summary.bytesAfter)
-            ])
-        } else {
-            let (before, after) = (
-                summary.bytesBefore.formattedBytes, summary.bytesAfter.formattedBytes
-            )
-            try Output.write(sentences: [
-                "\(path.printable): deleted \(counted(summary.deletedCount, "report")), "
-                    + (before == after ? "\(after)" : "\(before) before, \(after) now")
-            ])
-        }
+        try show(summary, of: path)
     }
 
-    private func pruneCluster(_ path: String) throws {
-        let cluster = try ClickHouseCluster(ClickHouseServer(ClickHouseAddress(path)))
-        let before = try cluster.byteCount()
-        let deleted = try ClusterPrune(cluster).run(
-            reportsSince: olderThan, bytes: maxSize, rollUpsSince: rollupsOlderThan)
+    private func show(_ summary: PruneSummary, of path: String, isRemote: Bool = false) throws {
         let row = Row(
-            store: path, deleted: deleted, bytesBefore: before, bytesAfter: try cluster.byteCount())
+            store: path, deleted: summary.deletedCount, bytesBefore: summary.bytesBefore,
+            bytesAfter: summary.bytesAfter)
         if json { return try Output.write(json: [row]) }
-        try Output.write(sentences: ["\(path.printable): deleted \(counted(deleted, "report"))"])
+        var sentence = "\(path.printable): deleted \(counted(summary.deletedCount, "report"))"
+        let (before, after) = (
+            summary.bytesBefore.formattedBytes, summary.bytesAfter.formattedBytes
+        )
+        // A server frees the disk later.
+        if !isRemote {
+            sentence += ", " + (before == after ? "\(after)" : "\(before) before, \(after) now")
+        }
+        try Output.write(sentences: [sentence])
     }
 }
 

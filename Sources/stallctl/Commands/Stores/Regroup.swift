@@ -4,15 +4,14 @@ internal import ArgumentParser
 internal import StallAnalysis
 internal import StallModel
 internal import StallArchive
-internal import StallClickHouse
 import StallQuery
 
 struct Regroup: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Regroup all reports of a central store by the current rules.",
         discussion: """
-            Ingest does this automatically when the rules have changed. Only the groups
-            and the roll-ups that top reads change, not the reports. An agent's store
+            Ingest keeps the rules that a store is grouped by. Only the groups and the
+            roll-ups that top reads change, not the reports. An agent's store
             holds no groups: its reports are grouped each time they are read.
 
             EXAMPLES
@@ -26,8 +25,7 @@ struct Regroup: ParsableCommand {
 
     func run() throws {
         let path = source.path
-        let moved =
-            try ClickHouseAddress.isAddress(path) ? regroupCluster(path) : regroupFile()
+        let moved = try StoreOpener.remote(path).map(regroup) ?? regroupFile()
         if output.json {
             try Output.write(json: moved.map(RegroupRow.init))
         } else {
@@ -45,10 +43,9 @@ struct Regroup: ParsableCommand {
         return try regroupStore(path: store.path, grouper: DefaultGrouper(rules: rules))
     }
 
-    private func regroupCluster(_ address: String) throws -> [RegroupedReports] {
-        let cluster = try ClickHouseCluster(ClickHouseServer(ClickHouseAddress(address)))
-        let rules = try grouping.rules(forStore: address)
-        return try ClusterRegroup(cluster).run(DefaultGrouper(rules: rules))
+    private func regroup(_ remote: any RemoteStore) throws -> [RegroupedReports] {
+        let rules = try grouping.rules(forStore: source.path)
+        return try remote.regroup(by: DefaultGrouper(rules: rules), rules: rules.text)
     }
 }
 

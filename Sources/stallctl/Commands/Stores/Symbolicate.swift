@@ -49,7 +49,8 @@ struct Symbolicate: ParsableCommand {
     func run() throws {
         try target.expectFile(for: "symbolicate")
         let store = try LocationStore(
-            path: target.path, grouper: DefaultGrouper(rules: grouping.rules(forStore: target.path))
+            path: target.path,
+            grouper: DefaultGrouper(rules: grouping.rulesInForce(ofFile: target.path))
         )
         let (places, skipped) = try store.places(filters.filter)
         let locations = places.map(\.location)
