@@ -3,6 +3,7 @@
 
 internal import StallArchive
 internal import StallModel
+internal import StallQuery
 
 /// The findings of a check of a cluster, one per line.
 package struct ClusterCheck {
@@ -64,21 +65,21 @@ package struct ClusterCheck {
         // Days whose reports were pruned are in roll-ups only.
         var rows = try cluster.server.rows(
             """
-            select day, sum(n), sum(total) from (
+            select day, sum(n), sum(toFloat64(total)) from (
                 select \(cohort), sum(n) as n, sum(total) as total, sum(cpu) as cpu,
                     sum(low) as low, sum(high) as high, sum(delayed) as delayed
                 from (
-                    select \(cohort), toInt64(sum(report_count)) as n, sum(total_ns) as total,
-                        sum(cpu_ns) as cpu, max(max_ns) as high, min(min_ns) as low,
-                        sum(delayed_ns) as delayed
+                    select \(cohort), toInt64(sum(report_count)) as n, \(sum: "total_ns") as total,
+                        \(sum: "cpu_ns") as cpu, max(max_ns) as high, min(min_ns) as low,
+                        \(sum: "delayed_ns") as delayed
                     from \(axis.table)
                     where (day, generation) global in (
                         select day, generation from rollup_day final where is_fresh = 1)
                     group by \(cohort)
                     union all
-                    select \(cohort), -toInt64(count()) as n, -sum(duration_ns) as total,
-                        -sum(cpu_ns) as cpu, -max(duration_ns) as high, -min(duration_ns) as low,
-                        -sum(delayed_ns) as delayed
+                    select \(cohort), -toInt64(count()) as n, -\(sum: "duration_ns") as total,
+                        -\(sum: "cpu_ns") as cpu, -max(duration_ns) as high, -min(duration_ns) as low,
+                        -\(sum: "delayed_ns") as delayed
                     from (
                         select *, (source, loop) global in (select source, loop from watched_loop)
                             as is_watched
@@ -93,8 +94,8 @@ package struct ClusterCheck {
             group by day order by day
             """, columnCount: 3)
         while try rows.step() {
-            let day: Int64 = try rows.integer(at: 0)
-            let (count, total): (Int64, Int64) = (try rows.integer(at: 1), try rows.integer(at: 2))
+            let (day, count): (Int64, Int64) = (try rows.integer(), try rows.integer())
+            let total = Int64(nearest: try rows.double())
             let noun =
                 switch axis {
                 case .signature: "roll-ups"
@@ -110,6 +111,6 @@ package struct ClusterCheck {
         _ server: ClickHouseServer, _ question: ClickHouseQuery
     ) throws(ClickHouseError) -> Int64 {
         var rows = try server.rows(question, columnCount: 1)
-        return try rows.step() ? try rows.integer(at: 0) : 0
+        return try rows.step() ? try rows.integer() : 0
     }
 }

@@ -81,8 +81,8 @@ package struct ClusterPrune {
     private func lastStart() throws(ClickHouseError) -> UnixTime? {
         var rows = try cluster.server.rows(
             "select count(), max(start_us) from report", columnCount: 2)
-        guard try rows.step(), try rows.integer(at: 0) > 0 else { return nil }
-        return UnixTime(microseconds: try rows.integer(at: 1))
+        guard try rows.step(), try rows.integer() > 0 else { return nil }
+        return UnixTime(microseconds: try rows.integer())
     }
 
     private func openReports(
@@ -95,14 +95,14 @@ package struct ClusterPrune {
             order by id
             """, columnCount: 2)
         var open: [(id: UniqueID, day: Int64)] = []
-        while try rows.step() { open.append((try rows.uniqueID(at: 0), try rows.integer(at: 1))) }
+        while try rows.step() { open.append((try rows.uniqueID(), try rows.integer())) }
         return open
     }
 
     private func reportCount(before time: UnixTime) throws(ClickHouseError) -> Int {
         var rows = try cluster.server.rows(
             "select count() from \(Self.before(time).reports(cluster.server))", columnCount: 1)
-        return try rows.step() ? try rows.integer(at: 0, as: Int.self) : 0
+        return try rows.step() ? try rows.integer(as: Int.self) : 0
     }
 
     private static func before(_ time: UnixTime) -> ReportConditions {
@@ -153,7 +153,7 @@ package struct ClusterPrune {
             where database = \(shard.address.database) and table = \(table.sql) and active
             """, columnCount: 1)
         var partitions: [String] = []
-        while try rows.step() { partitions.append(try rows.text(at: 0)) }
+        while try rows.step() { partitions.append(try rows.text()) }
         return partitions
     }
 }

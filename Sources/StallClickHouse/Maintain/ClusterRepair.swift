@@ -56,7 +56,8 @@ package struct ClusterRepair {
         for shard in cluster.shards {
             var rows = try shard.rows("select store, revision from source final", columnCount: 2)
             while try rows.step() {
-                known[try rows.uniqueID(at: 0), default: []].append(try rows.integer(at: 1))
+                let store = try rows.uniqueID()
+                known[store, default: []].append(try rows.integer())
             }
         }
         let unclear = known.filter { $1.count < cluster.shards.count || Set($1).count > 1 }

@@ -42,14 +42,13 @@ struct ClusterSizes {
                 group by partition
                 """, columnCount: 3)
             while try rows.step() {
-                spans[try rows.integer(at: 0)] = (
-                    try rows.integer(at: 1), try rows.integer(at: 2)
-                )
+                let span: Int64 = try rows.integer()
+                spans[span] = (try rows.integer(), try rows.integer())
             }
             rows = try shard.rows(
                 "select day, count() from report_local group by day", columnCount: 2)
             while try rows.step() {
-                let (day, count) = (try rows.day(at: 0), try rows.integer(at: 1))
+                let (day, count) = (try rows.day(), try rows.integer())
                 guard let span = spans[RollUpDays.span(day)], span.rows > 0 else { continue }
                 let part = Double(count) / Double(span.rows) * Double(span.bytes)
                 sums[day] = (sums[day] ?? 0).addingSaturated(

@@ -27,7 +27,10 @@ struct DoubledReports {
                     select id, any(day) from \(part.reports(cluster.server))
                     group by id having count() > 1
                     """, columnCount: 2)
-                while try rows.step() { ids[try rows.uniqueID(at: 0)] = try rows.integer(at: 1) }
+                while try rows.step() {
+                    let id = try rows.uniqueID()
+                    ids[id] = try rows.integer()
+                }
                 return true
             }
         } catch let error as ClickHouseError {

@@ -27,6 +27,6 @@ struct Mutations {
             select count() from system.mutations
             where database = \(server.address.database) and table = \(table.sql) and is_done = 0
             """, columnCount: 1)
-        return try rows.step() ? try rows.integer(at: 0) > 0 : false
+        return try rows.step() ? try rows.integer() > 0 : false
     }
 }

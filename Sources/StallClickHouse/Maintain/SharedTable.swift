@@ -24,6 +24,7 @@ struct SharedTable {
         SharedTable("stack", "hash"), SharedTable("evidence_fact", "evidence, position"),
         SharedTable("signature", "key"), SharedTable("signature_frame", "signature, position"),
         SharedTable("grouping", "id, rules_hash, pruned_before_us"),
+        SharedTable("rules_text", "rules_hash, text"),
         SharedTable("rollup_day", "day, generation, is_fresh"),
     ]
 
@@ -37,7 +38,7 @@ struct SharedTable {
                 "select count(), sum(cityHash64(\(columns))) from \(name: name) final",
                 columnCount: 2)
             guard try rows.step() else { continue }
-            contents.append((try rows.integer(at: 0), try rows.text(at: 1)))
+            contents.append((try rows.integer(), try rows.text()))
         }
         return contents
     }

@@ -106,25 +106,25 @@ struct CellSource {
             var rows = try server.rows(question, columnCount: 17)
             while try rows.step() {
                 var key = CellKey(
-                    app: try rows.text(at: 0), version: try rows.text(at: 1),
-                    loop: try rows.text(at: 2), verdict: try rows.integer(at: 3),
-                    cause: try rows.integer(at: 4),
-                    isWatched: try rows.integer(at: 5, as: UInt8.self) != 0)
+                    app: try rows.text(), version: try rows.text(),
+                    loop: try rows.text(), verdict: try rows.integer(),
+                    cause: try rows.integer(),
+                    isWatched: try rows.integer(as: UInt8.self) != 0)
                 switch axis {
-                case .signature: key.signature = try rows.integer(at: 6)
-                case .host: key.host = try rows.text(at: 6)
-                case .none: break
+                case .signature: key.signature = try rows.integer()
+                case .host: key.host = try rows.text()
+                case .none: _ = rows.next()
                 }
-                key.day = try rows.day(at: 7)
+                key.day = try rows.day()
                 var cell = Cell()
-                cell.count = try rows.integer(at: 8)
-                cell.total_ns = try rows.integer(at: 9)
-                cell.min_ns = try rows.integer(at: 10)
-                cell.max_ns = try rows.integer(at: 11)
-                cell.longest = (try rows.uniqueID(at: 12), try rows.day(at: 13))
-                cell.first_us = try rows.integer(at: 14)
-                cell.last_us = try rows.integer(at: 15)
-                cell.delayed_ns = try rows.integer(at: 16)
+                cell.count = try rows.integer()
+                cell.total_ns = try rows.integer()
+                cell.min_ns = try rows.integer()
+                cell.max_ns = try rows.integer()
+                cell.longest = (try rows.uniqueID(), try rows.day())
+                cell.first_us = try rows.integer()
+                cell.last_us = try rows.integer()
+                cell.delayed_ns = try rows.integer()
                 cells[key, default: Cell()].add(cell)
             }
         }
@@ -151,17 +151,17 @@ struct CellSource {
         let rolledUp = question(
             rolledUp,
             """
-            sum(report_count), sum(total_ns), min(min_ns),
+            sum(report_count), \(sum: "total_ns"), min(min_ns),
             tupleElement(max(tuple(max_ns, max_id, day)) as longest, 1), tupleElement(longest, 2),
-            tupleElement(longest, 3), min(first_us), max(last_us), sum(delayed_ns)
+            tupleElement(longest, 3), min(first_us), max(last_us), \(sum: "delayed_ns")
             """)
         guard let reports else { return [rolledUp] }
         let ofReports = question(
             reports,
             """
-            count(), sum(duration_ns), min(duration_ns),
+            count(), \(sum: "duration_ns"), min(duration_ns),
             tupleElement(max(tuple(duration_ns, id, day)) as longest, 1), tupleElement(longest, 2),
-            tupleElement(longest, 3), min(start_us), max(start_us), sum(delayed_ns)
+            tupleElement(longest, 3), min(start_us), max(start_us), \(sum: "delayed_ns")
             """)
         return [rolledUp, ofReports]
     }
@@ -175,21 +175,22 @@ struct CellSource {
     {
         var histograms: [HistogramKey: DurationHistogram] = [:]
         func key(_ rows: TabSeparatedRows) throws -> HistogramKey {
-            var key = HistogramKey(isWatched: try rows.integer(at: 0, as: UInt8.self) != 0)
+            var key = HistogramKey(isWatched: try rows.integer(as: UInt8.self) != 0)
             switch axis {
-            case .signature: key.signature = try rows.integer(at: 1)
-            case .host: key.host = try rows.text(at: 1)
-            case .none: break
+            case .signature: key.signature = try rows.integer()
+            case .host: key.host = try rows.text()
+            case .none: _ = rows.next()
             }
-            key.day = try rows.day(at: 2)
-            key.dimension = try rows.text(at: 3)
+            key.day = try rows.day()
+            key.dimension = try rows.text()
             return key
         }
         var rows = try server.rows(histogramQuestion(by: dimensions), columnCount: 6)
         while try rows.step() {
-            let (buckets, counts) = (try rows.integers(at: 4), try rows.integers(at: 5))
+            let place = try key(rows)
+            let (buckets, counts) = (try rows.integers(), try rows.integers())
             guard buckets.count == counts.count else {
-                throw rows.bad(5, "as many counts as buckets")
+                throw rows.bad("as many counts as buckets")
             }
             var histogram = DurationHistogram()
             for (bucket, count) in zip(buckets, counts) {
@@ -198,7 +199,7 @@ struct CellSource {
                 }
                 histogram.add(bucket: Int(bucket), count: count)
             }
-            try histograms[key(rows), default: DurationHistogram()].merge(histogram)
+            histograms[place, default: DurationHistogram()].merge(histogram)
         }
         guard let reports else { return histograms }
         rows = try server.rows(
@@ -209,12 +210,13 @@ struct CellSource {
             group by watched, axis, cell_day, dimension, bucket
             """, columnCount: 6)
         while try rows.step() {
-            let bucket = try rows.integer(at: 4, as: UInt16.self)
+            let place = try key(rows)
+            let bucket = try rows.integer(as: UInt16.self)
             guard Int(bucket) <= DurationHistogram.lastBucket else {
-                throw rows.bad(4, "a bucket of a histogram")
+                throw rows.bad("a bucket of a histogram")
             }
-            try histograms[key(rows), default: DurationHistogram()].add(
-                bucket: Int(bucket), count: rows.integer(at: 5))
+            try histograms[place, default: DurationHistogram()].add(
+                bucket: Int(bucket), count: rows.integer())
         }
         return histograms
     }

@@ -43,12 +43,12 @@ struct ClusterRanking {
         for question in Self.questions(source) {
             var rows = try server.rows(question, columnCount: 6)
             while try rows.step() {
-                let signature: Int64 = try rows.integer(at: 0)
-                let isWatched = try rows.integer(at: 1, as: UInt8.self) != 0
-                let count: Int64 = try rows.integer(at: 2)
-                let total: Int64 = try rows.integer(at: 3)
-                let longest: Int64 = try rows.integer(at: 4)
-                let delayed: Int64 = try rows.integer(at: 5)
+                let signature: Int64 = try rows.integer()
+                let isWatched = try rows.integer(as: UInt8.self) != 0
+                let count: Int64 = try rows.integer()
+                let total: Int64 = try rows.integer()
+                let longest: Int64 = try rows.integer()
+                let delayed: Int64 = try rows.integer()
                 total_ns.addSaturated(total)
                 delayed_ns.addSaturated(delayed)
                 if isWatched {
@@ -100,10 +100,10 @@ struct ClusterRanking {
         }
         let rolledUp = question(
             source.rolledUp, "is_watched",
-            "sum(report_count), sum(total_ns), max(max_ns), sum(delayed_ns)")
+            "sum(report_count), \(sum: "total_ns"), max(max_ns), \(sum: "delayed_ns")")
         guard let reports = source.reports else { return [rolledUp] }
         let measures: ClickHouseQuery =
-            "count(), sum(duration_ns), max(duration_ns), sum(delayed_ns)"
+            "count(), \(sum: "duration_ns"), max(duration_ns), \(sum: "delayed_ns")"
         return [rolledUp, question(reports, source.server.isOfWatchedLoop, measures)]
     }
 
@@ -146,13 +146,19 @@ struct ClusterRanking {
         case .family:
             var families: [Int64: Int64] = [:]
             var rows = try server.rows("select key, family from signature", columnCount: 2)
-            while try rows.step() { families[try rows.integer(at: 0)] = try rows.integer(at: 1) }
+            while try rows.step() {
+                let key: Int64 = try rows.integer()
+                families[key] = try rows.integer()
+            }
             return { families[$0].map(GroupName.number) }
         case .function:
             var functions: [Int64: String] = [:]
             var rows = try server.rows(
                 "select signature, name from signature_frame where position = 0", columnCount: 2)
-            while try rows.step() { functions[try rows.integer(at: 0)] = try rows.text(at: 1) }
+            while try rows.step() {
+                let signature: Int64 = try rows.integer()
+                functions[signature] = try rows.text()
+            }
             return { .text(functions[$0] ?? "") }
         default:
             // Rows of one hash are one group. A key of its own never is the hash of another row by chance alone.

@@ -62,15 +62,20 @@ extension ClusterStore {
         let key: ClickHouseQuery = stretches == .whole ? "loop" : "loop, source, revision"
         let lengths: ClickHouseQuery =
             withLengths
-            ? "tupleElement(sums, 1), tupleElement(sums, 2)"
+            ? """
+            tupleElement(sums, 1), arrayMap(
+                count -> toInt64(least(count, toFloat64(\(LengthHistogram.largestCount)))), tupleElement(sums, 2))
+            """
             : "emptyArrayUInt16(), emptyArrayInt64()"
         let sums: ClickHouseQuery =
-            withLengths ? "sumMap(length_bucket, length_count)" : "0"
+            withLengths
+            ? "sumMap(length_bucket, arrayMap(count -> toFloat64(count), length_count))" : "0"
         return """
             select loop, first, watched, busy, delayed, stalls, stalled, iterations, \(lengths)
-            from (select \(key), min(start_us) as first, sum(watched_ns) as watched,
-                sum(busy_ns) as busy, sum(ready_delay_ns) as delayed, sum(micro_stall_count) as stalls,
-                sum(micro_stall_ns) as stalled, sum(iteration_count) as iterations, \(sums) as sums
+            from (select \(key), min(start_us) as first, \(sum: "watched_ns") as watched,
+                \(sum: "busy_ns") as busy, \(sum: "ready_delay_ns") as delayed,
+                \(sum: "micro_stall_count") as stalls, \(sum: "micro_stall_ns") as stalled,
+                \(sum: "iteration_count") as iterations, \(sums) as sums
                 from exposure final where \(conditions(filter, of: stretches).sql) group by \(key))
             order by loop, first
             """
@@ -82,7 +87,7 @@ extension ClusterStore {
     ) throws -> [LoopExposure] {
         var rows = try server.rows(
             Self.exposureQuestion(filter, withLengths, of: stretches), columnCount: 10)
-        var found: [(loop: Int64, values: [Int64], lengths: [UInt8])] = []
+        var found: [(loop: Int64, values: [Int64], lengths: LengthHistogram)] = []
         while try rows.step() {
             let (buckets, counts) = (try rows.integers(at: 8), try rows.integers(at: 9))
             guard buckets.count == counts.count else {
@@ -90,19 +95,35 @@ extension ClusterStore {
             }
             var histogram: [Int: Int] = [:]
             for (bucket, count) in zip(buckets, counts) {
-                guard 0..<Int64(LengthHistogram.bucketCount) ~= bucket, count >= 0 else {
-                    throw rows.bad(8, "buckets of a histogram")
-                }
+                guard 0..<Int64(LengthHistogram.bucketCount) ~= bucket,
+                    0...Int64(LengthHistogram.largestCount) ~= count
+                else { throw rows.bad(8, "buckets of a histogram") }
                 histogram[Int(bucket)] = Int(count)
             }
-            found.append(
-                (
-                    try rows.integer(at: 0), try (1...7).map { try rows.integer(at: $0) },
-                    LengthHistogram(counts: histogram).encoded
-                ))
+            let values: [Int64] = try (1...7).map { try rows.integer(at: $0) }
+            guard ValueLimits.readableTimes ~= values[0], values.dropFirst().allSatisfy({ $0 >= 0 })
+            else { throw rows.bad(1, "a time, and sums of times and counts") }
+            found.append((try rows.integer(at: 0), values, LengthHistogram(counts: histogram)))
         }
         guard !found.isEmpty else { return [] }
         let excerpt = try ReportExcerpt(server, grouping)
+        func isMissing() -> ClickHouseError {
+            .badAnswer(store: server.name, detail: "watched time is of a loop that is missing")
+        }
+        if stretches == .whole {
+            try excerpt.excerpt.fill {
+                try excerpt.fetchLoops(in: Self.loops(filter, of: stretches))
+            }
+            return try found.map { row in
+                guard let loop = excerpt.loops[row.loop] else { throw isMissing() }
+                return LoopExposure(
+                    run: loop.run, loop: loop.name, threshold: .nanoseconds(loop.threshold_ns),
+                    start: UnixTime(microseconds: row.values[0]),
+                    watched: .nanoseconds(row.values[1]), busy: .nanoseconds(row.values[2]),
+                    readyDelay: .nanoseconds(row.values[3]), microStallCount: Int(row.values[4]),
+                    microStallTime: .nanoseconds(row.values[5]), lengths: row.lengths)
+            }
+        }
         let add = try excerpt.excerpt.connection.prepare(
             """
             insert into exposure (source, revision, loop, start_us, watched_ns, busy_ns, ready_delay_ns,
@@ -113,20 +134,15 @@ extension ClusterStore {
             try excerpt.fetchLoops(in: Self.loops(filter, of: stretches))
             let source = try excerpt.excerpt.source(UniqueID((0, 1)))
             for (index, row) in found.enumerated() {
-                guard let loop = excerpt.excerpt.loops[row.loop] else {
-                    throw ClickHouseError.badAnswer(
-                        store: server.name, detail: "watched time is of a loop that is missing")
-                }
+                guard let loop = excerpt.excerpt.loops[row.loop] else { throw isMissing() }
                 let values = row.values
                 try add.run(
                     source, Int64(index), loop, values[0], values[1], values[2], values[3],
                     values[4],
-                    values[5], values[6], row.lengths)
+                    values[5], values[6], row.lengths.encoded)
             }
         }
-        var asked = filter
-        if stretches == .whole { (asked.since, asked.until) = (nil, nil) }
-        return try excerpt.excerpt.store.watchedLoops(asked, withLengths: withLengths)
+        return try excerpt.excerpt.store.watchedLoops(filter, withLengths: withLengths)
     }
 
     // MARK: For rankings
@@ -141,10 +157,10 @@ extension ClusterStore {
         while try rows.step() {
             times.append(
                 WatchedLoopTime(
-                    app: try rows.text(at: 0), version: try rows.text(at: 1),
-                    host: try rows.text(at: 2), loop: try rows.text(at: 3),
-                    watched: .seconds(try rows.integer(at: 4, as: Int64.self))
-                        + .nanoseconds(try rows.integer(at: 5, as: Int64.self))))
+                    app: try rows.text(), version: try rows.text(),
+                    host: try rows.text(), loop: try rows.text(),
+                    watched: .seconds(try rows.integer(as: Int64.self))
+                        + .nanoseconds(try rows.integer(as: Int64.self))))
         }
         return times
     }

@@ -21,9 +21,9 @@ extension ClusterStore {
             ReportConditions(ofStalls(filter)), "build_id, duration_ns, stack, samples",
             columnCount: 4
         ) { stalls, row in
-            let duration = try stalls.duration_ns(row, at: 1)
-            try stalls.readStacks(row, at: 3, in: duration)
-            let executable = sets.number(ofExecutable: try row.buildID(at: 0))
+            let executable = sets.number(ofExecutable: try row.buildID())
+            let duration = try stalls.duration_ns(row)
+            try stalls.readStacks(row, in: duration)
             sets.add(stalls.stacks.stall, lasting_ns: duration, executable: executable)
         }
         return sets
@@ -43,8 +43,8 @@ extension ClusterStore {
         try stalls.forEach(
             ReportConditions(filter), "app, loop_name, duration_ns, stack, samples", columnCount: 5
         ) { stalls, row in
-            let loop = Int(names.number(of: [try row.text(at: 0), try row.text(at: 1)]).0)
-            try stalls.readStacks(row, at: 4, in: stalls.duration_ns(row, at: 2))
+            let loop = Int(names.number(of: [try row.text(), try row.text()]).0)
+            try stalls.readStacks(row, in: stalls.duration_ns(row))
             stalls.stacks.forEachSample { stack, weight in
                 let key = Key(loop: loop, stack: stack)
                 let sum = sums[key] ?? (0, 0)
@@ -73,32 +73,32 @@ extension ClusterStore {
         try stalls.forEach(
             ReportConditions(filter),
             """
-            verdict, state, loop, cause, \(server.isOfWatchedLoop), source, day, seq, start_us,
-            build_id, duration_ns, stack, samples, delayed_ns
+            verdict, state, loop, cause, \(server.isOfWatchedLoop), source, day, duration_ns, stack,
+            samples, build_id, delayed_ns, start_us, seq
             """, columnCount: 14
         ) { stalls, row in
-            let verdict = try row.verdict(at: 0)
+            let verdict = try row.verdict()
             table.counts[verdict, default: 0] += 1
-            guard verdict == .stalled else { return }
-            let state = try row.state(at: 1)
+            guard verdict == .stalled else { return row.skipRest() }
+            let state = try row.state()
             table.openCount += state == .open ? 1 : 0
             table.hangCount += state == .hang ? 1 : 0
             let key = Key(
-                loop: try row.integer(at: 2), cause: try row.cause(at: 3),
-                isWatched: try row.integer(at: 4, as: UInt8.self) != 0)
-            let source = SourceDay(source: try row.uniqueID(at: 5), day: try row.integer(at: 6))
-            let duration = try stalls.duration_ns(row, at: 10)
-            try stalls.readStacks(row, at: 12, in: duration)
+                loop: try row.integer(), cause: try row.cause(),
+                isWatched: try row.integer(as: UInt8.self) != 0)
+            let source = SourceDay(source: try row.uniqueID(), day: try row.integer())
+            let duration = try stalls.duration_ns(row)
+            try stalls.readStacks(row, in: duration)
             let own = stalls.stacks.stall
-            let executable = table.sets.number(ofExecutable: try row.buildID(at: 9))
+            let executable = table.sets.number(ofExecutable: try row.buildID())
             let set = table.sets.number(of: own.stacks, executable: executable)
-            if own.stacks.count > 1 { table.weights += own.weights }
-            let delayed = try stalls.delayed_ns(row, at: 13, in: duration)
+            if own.stacks.count > 1 { table.weights.append(contentsOf: own.weights) }
+            let delayed = try stalls.delayed_ns(row, in: duration)
             if delayed > 0 { table.delayed_ns[table.stalls.count] = delayed }
             table.stalls.append(
                 StallTable.Stall(
-                    start_us: try row.integer(at: 8), duration_ns: duration,
-                    source: sourceDays.number(of: source).0, seq: try row.integer(at: 7),
+                    start_us: try row.integer(), duration_ns: duration,
+                    source: sourceDays.number(of: source).0, seq: try row.integer(),
                     facts: Int32(facts.number(of: key).0 - 1), set: Int32(set)))
         }
         var runs = RunNumbers()
@@ -121,7 +121,7 @@ extension ClusterStore {
         conditions.add("source = \(key.source) and seq = \(seq)")
         var rows = try server.rows(
             "select id from \(conditions.revisions(server)) limit 1", columnCount: 1)
-        return try rows.step() ? try rows.uniqueID(at: 0) : nil
+        return try rows.step() ? try rows.uniqueID() : nil
     }
 
     package func functions(

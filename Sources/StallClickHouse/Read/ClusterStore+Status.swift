@@ -22,7 +22,7 @@ extension ClusterStore {
         """
     /// One process is in several sources where stores were copied, and each has its own counts.
     private static let losses: ClickHouseQuery = """
-        select reason, sum(most) from
+        select reason, \(sum: "most") from
             (select run, reason, max(report_count) as most from loss final group by run, reason)
         group by reason
         """
@@ -50,8 +50,8 @@ extension ClusterStore {
         var rows = try server.rows(Self.losses, columnCount: 2)
         while try rows.step() {
             // A reason that this program does not know is for `check` to report.
-            guard let reason = LossReason(rawValue: try rows.integer(at: 0)) else { continue }
-            status.losses[reason] = try rows.integer(at: 1)
+            let (reason, count): (UInt8, Int) = (try rows.integer(), try rows.integer())
+            if let reason = LossReason(rawValue: reason) { status.losses[reason] = count }
         }
         return status
     }
@@ -67,11 +67,15 @@ extension ClusterStore {
     private func addReports(_ cells: CellSource, to status: inout StoreStatus) throws {
         var counts: [Int64: Int64] = [:]
         var rows = try server.rows(Self.countsByDay(cells), columnCount: 2)
-        while try rows.step() { counts[try rows.integer(at: 0)] = try rows.integer(at: 1) }
+        while try rows.step() {
+            let day: Int64 = try rows.integer()
+            counts[day] = try rows.integer()
+        }
         rows = try server.rows(Self.revisions, columnCount: 6)
         var groups: [Int64: [ReportCount]] = [:]
         while try rows.step() {
-            groups[try rows.integer(at: 0), default: []].append(try ReportCount(rows, at: 1))
+            let day: Int64 = try rows.integer()
+            groups[day, default: []].append(try ReportCount(rows))
         }
         var rest: [Int64] = []
         for (day, groups) in groups {
@@ -89,14 +93,14 @@ extension ClusterStore {
             select verdict, state, count(), min(start_us), max(start_us)
             from \(conditions.reports(server)) group by verdict, state
             """, columnCount: 5)
-        while try rows.step() { try ReportCount(rows, at: 0).add(to: &status) }
+        while try rows.step() { try ReportCount(rows).add(to: &status) }
     }
 
     private static func lostByLoop(_ cells: CellSource) -> ClickHouseQuery {
         var cells = cells
         cells.axis = .none
         return """
-            select loop_name, verdict, is_watched, sum(report_count), sum(total_ns)
+            select loop_name, verdict, is_watched, sum(report_count), \(sum: "total_ns")
             from \(cells.rolledUp) group by loop_name, verdict, is_watched
             """
     }
@@ -156,13 +160,13 @@ extension ClusterStore {
 
     private func count(_ question: ClickHouseQuery) throws -> Int {
         var rows = try server.rows(question, columnCount: 1)
-        return try rows.step() ? try rows.integer(at: 0) : 0
+        return try rows.step() ? try rows.integer() : 0
     }
 
     private func list(_ question: ClickHouseQuery) throws -> [String] {
         var rows = try server.rows(question, columnCount: 1)
         var list: [String] = []
-        while try rows.step() { list.append(try rows.text(at: 0)) }
+        while try rows.step() { list.append(try rows.text()) }
         return list
     }
 }
@@ -174,11 +178,11 @@ private struct ReportCount {
     var count: Int
     var first, last: UnixTime
 
-    init(_ row: TabSeparatedRows, at column: Int) throws {
-        (verdict, state) = (try row.verdict(at: column), try row.state(at: column + 1))
-        count = try row.integer(at: column + 2)
-        first = UnixTime(microseconds: try row.integer(at: column + 3))
-        last = UnixTime(microseconds: try row.integer(at: column + 4))
+    init(_ row: TabSeparatedRows) throws {
+        (verdict, state) = (try row.verdict(), try row.state())
+        count = try row.integer()
+        first = UnixTime(microseconds: try row.integer())
+        last = UnixTime(microseconds: try row.integer())
     }
 
     func add(to status: inout StoreStatus) {

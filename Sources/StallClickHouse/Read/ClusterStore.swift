@@ -93,21 +93,21 @@ package final class ClusterStore: QueryableStore {
         conditions.add(before: last)
         var rows = try server.rows(
             """
-            select intDiv(start_us - \(first), \(step)) as slot, count(), sum(duration_ns), max(duration_ns),
-                sum(pow(duration_ns / 1000000000, 2))
+            select intDiv(start_us - \(first), \(step)) as slot, count(), \(sum: "duration_ns"),
+                max(duration_ns), sum(pow(duration_ns / 1000000000, 2))
             from \(conditions.reports(server)) group by slot
             """, columnCount: 5)
         var parts = Array(repeating: StallTotals(), count: bounds.count - 1)
         while try rows.step() {
-            let slot: Int64 = try rows.integer(at: 0)
+            let slot: Int64 = try rows.integer()
             guard 0...(last - first) / step ~= slot,
                 let part = bounds.part(of: UnixTime(microseconds: first + slot * step))
             else { throw rows.bad(0, "a time that was asked for") }
             var totals = StallTotals()
-            totals.count = try rows.integer(at: 1)
-            totals.total = .nanoseconds(try rows.integer(at: 2))
-            totals.longest = .nanoseconds(try rows.integer(at: 3))
-            totals.squares = try rows.double(at: 4)
+            totals.count = try rows.integer()
+            totals.total = .nanoseconds(try rows.integer())
+            totals.longest = .nanoseconds(try rows.integer())
+            totals.squares = try rows.double()
             parts[part].add(totals)
         }
         return parts
@@ -144,10 +144,10 @@ package final class ClusterStore: QueryableStore {
         var rows = try server.rows(
             "select count(), min(start_us), max(start_us) from \(conditions.reports(server))",
             columnCount: 3)
-        guard try rows.step(), try rows.integer(at: 0, as: Int64.self) > 0 else { return nil }
+        guard try rows.step(), try rows.integer(as: Int64.self) > 0 else { return nil }
         return (
-            UnixTime(microseconds: try rows.integer(at: 1)),
-            UnixTime(microseconds: try rows.integer(at: 2))
+            UnixTime(microseconds: try rows.integer()),
+            UnixTime(microseconds: try rows.integer())
         )
     }
 
@@ -207,9 +207,9 @@ package final class ClusterStore: QueryableStore {
         var keyCount = 0
         while try keys.step() {
             keyCount += 1
-            apps.insert(try keys.text(at: 0))
-            days.insert(try keys.day(at: 1))
-            ids.insert(try keys.uniqueID(at: 2))
+            apps.insert(try keys.text())
+            days.insert(try keys.day())
+            ids.insert(try keys.uniqueID())
         }
         guard keyCount > 0 else { return 0 }
         var narrow = conditions
@@ -226,14 +226,6 @@ package final class ClusterStore: QueryableStore {
 
     /// The most ids that are put into a statement.
     private static let keyLimit = 20_000
-
-    package func reports(_ filter: ReportFilter, limit: Int?) throws -> [StallReport] {
-        let reports = try keptReports()
-        let rest: ClickHouseQuery =
-            limit.map { Self.newest(max(0, $0)) } ?? ""
-        try reports.fetch(ReportConditions(filter), rest, withStacks: true)
-        return try reports.excerpt.store.reports(filter, limit: limit)
-    }
 
     package func reports(idPrefix: String) throws -> [StallReport] {
         let reports = try keptReports()
@@ -252,20 +244,6 @@ package final class ClusterStore: QueryableStore {
             if count == 0 { _ = try fetch(nil) }
         }
         return try reports.excerpt.store.reports(idPrefix: idPrefix)
-    }
-
-    package func origins(_ filter: ReportFilter) throws -> [UniqueID: ReportOrigin] {
-        var rows = try server.rows(
-            """
-            select id, source, seq, revision from \(ReportConditions(filter).reports(server))
-            """, columnCount: 4)
-        var origins: [UniqueID: ReportOrigin] = [:]
-        while try rows.step() {
-            origins[try rows.uniqueID(at: 0)] = ReportOrigin(
-                store: try rows.uniqueID(at: 1), seq: try rows.integer(at: 2),
-                revision: try rows.integer(at: 3))
-        }
-        return origins
     }
 
     package func images(ofRun run: UniqueID) throws -> [Image] {

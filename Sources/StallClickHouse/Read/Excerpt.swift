@@ -65,7 +65,7 @@ final class Excerpt {
     }
 
     /// The newest schema of SQLite as one script; ExcerptTests compare it with the migrations.
-    private static let schema = String(decoding: PackageResources.excerpt_sql, as: UTF8.self)
+    private static let schema = String(decoding: PackageResources.schema_sql, as: UTF8.self)
 
     /// Adds rows in one transaction.
     func fill(_ body: () throws -> Void) throws {

@@ -50,7 +50,7 @@ struct GroupSource {
         for part in signatures.sorted().parts() {
             var rows = try server.rows(
                 "select key from signature where hash in \(list: part)", columnCount: 1)
-            while try rows.step() { keys.insert(try rows.integer(at: 0)) }
+            while try rows.step() { keys.insert(try rows.integer()) }
         }
         return keys
     }
@@ -69,14 +69,14 @@ struct GroupSource {
 
     private static func question(where condition: ClickHouseQuery) -> ClickHouseQuery {
         """
-        select key, hash, family, title, is_cut, wait, has_app_frame from signature
+        select key, hash, family, title, wait, has_app_frame, is_cut from signature
         where \(condition)
         """
     }
 
     private static func question(framesOf condition: ClickHouseQuery) -> ClickHouseQuery {
         """
-        select distinct signature, position, name from signature_frame where \(condition)
+        select distinct signature, name, position from signature_frame where \(condition)
         order by signature, position
         """
     }
@@ -87,17 +87,19 @@ struct GroupSource {
         var groups: [Int64: ReportGroup] = [:]
         var rows = try server.rows(Self.question(where: condition), columnCount: 7)
         while try rows.step() {
-            groups[try rows.integer(at: 0)] = ReportGroup(
-                signature: try rows.integer(at: 1), family: try rows.integer(at: 2),
-                title: try rows.text(at: 3), frames: [],
-                wait: WaitClass(rawValue: try rows.text(at: 5)),
-                isWithoutAppFrame: try rows.integer(at: 6, as: UInt8.self) == 0,
-                isCut: try rows.integer(at: 4, as: UInt8.self) != 0)
+            let key: Int64 = try rows.integer()
+            groups[key] = ReportGroup(
+                signature: try rows.integer(), family: try rows.integer(),
+                title: try rows.text(), frames: [], wait: WaitClass(rawValue: try rows.text()),
+                isWithoutAppFrame: try rows.integer(as: UInt8.self) == 0,
+                isCut: try rows.integer(as: UInt8.self) != 0)
         }
         guard let frameCondition else { return groups }
         rows = try server.rows(Self.question(framesOf: frameCondition), columnCount: 3)
         while try rows.step() {
-            groups[try rows.integer(at: 0)]?.frames.append(try rows.text(at: 2))
+            let (key, name): (Int64, String) = (try rows.integer(), try rows.text())
+            rows.skipRest()
+            groups[key]?.frames.append(name)
         }
         return groups
     }

@@ -16,9 +16,9 @@ struct KnownDays {
     init(_ server: ClickHouseServer) throws {
         var rows = try server.rows(Self.question, columnCount: 2)
         while try rows.step() {
-            let day = try rows.day(at: 0)
+            let day = try rows.day()
             all.append(day)
-            if try rows.integer(at: 1, as: UInt8.self) == 0 { stale.append(day) }
+            if try rows.integer(as: UInt8.self) == 0 { stale.append(day) }
         }
     }
 }

@@ -18,15 +18,11 @@ struct StallTally {
         for question in Self.questions(source) {
             var rows = try source.server.rows(question, columnCount: 7)
             while try rows.step() {
-                guard let verdict = StallVerdict(rawValue: try rows.integer(at: 3)) else {
-                    throw rows.bad(3, "a verdict")
-                }
                 self.rows.append(
                     Row(
-                        app: try rows.text(at: 0), version: try rows.text(at: 1),
-                        loop: try rows.text(at: 2), verdict: verdict,
-                        count: try rows.integer(at: 4), first_us: try rows.integer(at: 5),
-                        last_us: try rows.integer(at: 6)))
+                        app: try rows.text(), version: try rows.text(), loop: try rows.text(),
+                        verdict: try rows.verdict(), count: try rows.integer(),
+                        first_us: try rows.integer(), last_us: try rows.integer()))
             }
         }
     }

@@ -157,26 +157,23 @@ struct LightReport {
     ) throws {
         var rows = try server.rows(
             """
-            select id, app, version, host, loop_name,
-                \(server.isOfWatchedLoop), verdict, cause, start_us,
-                duration_ns, signature, delayed_ns
+            select app, version, host, id, loop_name, \(server.isOfWatchedLoop), verdict, cause,
+                start_us, duration_ns, delayed_ns, signature
             from \(conditions.reports(server)) order by source, seq
             """, columnCount: 12)
         while try rows.step() {
             let build = Build(
-                app: try rows.text(at: 1), version: try rows.text(at: 2), host: try rows.text(at: 3)
-            )
-            let cause: Int64 = try rows.integer(at: 7)
+                app: try rows.text(), version: try rows.text(), host: try rows.text())
+            let id = try rows.uniqueID()
+            let loop = Loop(
+                build: build, name: try rows.text(),
+                isWatched: try rows.integer(as: UInt8.self) != 0)
+            let (verdict, cause): (Int64, Int64) = (try rows.integer(), try rows.integer())
             try body(
                 LightReport(
-                    id: try rows.uniqueID(at: 0),
-                    loop: Loop(
-                        build: build, name: try rows.text(at: 4),
-                        isWatched: try rows.integer(at: 5, as: UInt8.self) != 0),
-                    verdict: try rows.integer(at: 6), cause: cause < 0 ? nil : cause,
-                    start_us: try rows.integer(at: 8), duration_ns: try rows.integer(at: 9),
-                    delayed_ns: try rows.integer(at: 11),
-                    signature: try rows.integer(at: 10)))
+                    id: id, loop: loop, verdict: verdict, cause: cause < 0 ? nil : cause,
+                    start_us: try rows.integer(), duration_ns: try rows.integer(),
+                    delayed_ns: try rows.integer(), signature: try rows.integer()))
         }
     }
 }

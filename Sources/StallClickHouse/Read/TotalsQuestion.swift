@@ -38,7 +38,7 @@ struct TotalsQuestion {
         conditions.add(outside: question.wholeDays)
         var rows = try server.rows(
             "select count() from \(conditions.revisions(server))", columnCount: 1)
-        return try rows.step() ? try rows.integer(at: 0) : 0
+        return try rows.step() ? try rows.integer() : 0
     }
 
     /// The first queries for roll-ups, whatever the days are; nothing where they depend on the days.
@@ -273,7 +273,7 @@ struct TotalsQuestion {
             var rows = try server.rows(
                 "select id from report where day <= \(pruned.day) and id in \(list: part.map(\.bytes))",
                 columnCount: 1)
-            while try rows.step() { there.insert(try rows.uniqueID(at: 0)) }
+            while try rows.step() { there.insert(try rows.uniqueID()) }
         }
         return there
     }

@@ -21,8 +21,8 @@ extension WatchedHost {
         while try rows.step() {
             hosts.append(
                 WatchedHost(
-                    host: try rows.text(at: 0), app: try rows.text(at: 1),
-                    last: UnixTime(microseconds: try rows.integer(at: 2))))
+                    host: try rows.text(), app: try rows.text(),
+                    last: UnixTime(microseconds: try rows.integer())))
         }
         return recent(hosts, at: now)
     }

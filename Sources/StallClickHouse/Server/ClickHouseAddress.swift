@@ -9,7 +9,7 @@ package struct ClickHouseAddress: Hashable, Sendable {
     package var database = "default"
     /// The cluster's name in the server's configuration; nil for a server on its own.
     package var cluster: String?
-    package var isEncrypted = false
+    var isEncrypted = false
     /// A file whose first line is the password.
     package var passwordFile: String?
     /// The certificate authority to trust, instead of the system's.
@@ -17,7 +17,7 @@ package struct ClickHouseAddress: Hashable, Sendable {
     /// Seconds that a statement may take.
     package var timeout_s = 600
 
-    package static let scheme = "clickhouse://"
+    static let scheme = "clickhouse://"
 
     /// Whether a store's name is an address, and not a path.
     package static func isAddress(_ store: String) -> Bool { store.hasPrefix(scheme) }

@@ -20,6 +20,8 @@ package enum ClickHouseError: Error, Hashable, Sendable {
     case schema(store: String, version: Int, supported: Int)
     /// No shard answers.
     case allShardsDown(store: String)
+    /// Its reports are grouped by rules of this hash, and those to write by others.
+    case otherRules(store: String, hash: Int64)
     /// The command needs a file.
     case notSupported(store: String, what: String)
 }
@@ -47,6 +49,8 @@ extension ClickHouseError: CustomStringConvertible {
             "\(store): schema version \(version) is newer than \(supported), the newest that this "
                 + "program knows; update stallwatch"
         case .allShardsDown(let store): "\(store): no shard of the cluster answers"
+        case .otherRules(let store, _):
+            "\(store): its reports are grouped by other rules; run stallctl regroup on it first"
         case .notSupported(let store, let what): "\(store): \(what)"
         }
     }
@@ -61,14 +65,16 @@ extension ClickHouseError: CustomStringConvertible {
 /// Numbers of the errors that are handled here.
 ///
 /// **Source:** ClickHouse, dbms/src/Common/ErrorCodes.cpp.
-package enum ClickHouseCode {
-    package static let unknownTable = 60
-    package static let unknownDatabase = 81
-    package static let readOnly = 164
-    package static let tooManyQueries = 202
-    package static let socketTimeout = 209
-    package static let networkError = 210
-    package static let allConnectionsFailed = 279
+enum ClickHouseCode {
+    /// The column exists: 18.16's code, and a current server's.
+    static let knownColumn: Set<Int> = [44, 15]
+    static let unknownTable = 60
+    static let unknownDatabase = 81
+    static let readOnly = 164
+    static let tooManyQueries = 202
+    static let socketTimeout = 209
+    static let networkError = 210
+    static let allConnectionsFailed = 279
 
     /// Of errors that pass: the next attempt may succeed.
     static let passing: Set<Int> = [tooManyQueries, socketTimeout, networkError]

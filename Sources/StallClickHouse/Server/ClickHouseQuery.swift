@@ -53,6 +53,14 @@ extension ClickHouseQuery: ExpressibleByStringInterpolation {
 
         package mutating func appendInterpolation(_ text: String) { sql += Self.literal(text) }
 
+        /// The sum of a column of numbers that are not negative. It ends at the largest number, as SQLite's roll-ups
+        /// do: `sum` of integers wraps. A sum below 2^64 that wrapped is negative, any greater one is far above 10^19.
+        package mutating func appendInterpolation(sum column: ClickHouseQuery) {
+            let sum = "sum(\(column.sql))"
+            let isBeyond = "\(sum) < 0 or sum(toFloat64(\(column.sql))) > 1e19"
+            sql += "if(\(isBeyond), toInt64(\(Int64.max)), \(sum))"
+        }
+
         package mutating func appendInterpolation(_ bytes: [UInt8]) {
             sql += "unhex('" + Self.hexadecimal(bytes) + "')"
         }

@@ -15,7 +15,7 @@ package struct ClickHouseServer {
     private let sender: any HTTPSender
     private let pause: (Double) -> Void
     /// Also query where shards are missing: the answer is then a part of it, which the caller has to report.
-    package var skipsMissingShards = false
+    var skipsMissingShards = false
     private let ahead = AnswersAhead()
     private var traits = ServerTraits()
     /// The address for messages.

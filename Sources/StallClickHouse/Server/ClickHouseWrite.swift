@@ -2,7 +2,7 @@
 // wait for each other.
 
 /// A write to a server.
-package struct ClickHouseWrite {
+struct ClickHouseWrite {
     let server: ClickHouseServer
     let statement: String
     /// Rows; nil where the statement is all.
@@ -13,21 +13,21 @@ package struct ClickHouseWrite {
     /// - Parameters:
     ///   - table: `report (id, start_us)`: the table and its columns.
     ///   - rows: As `TabSeparatedWriter` has them.
-    package init(_ rows: [UInt8], into table: ClickHouseQuery, of server: ClickHouseServer) {
+    init(_ rows: [UInt8], into table: ClickHouseQuery, of server: ClickHouseServer) {
         (self.server, self.rows) = (server, rows)
         statement = "insert into \(table.sql) format TabSeparated"
     }
 
     /// Runs a statement that answers nothing.
-    package init(_ statement: ClickHouseQuery, on server: ClickHouseServer) {
+    init(_ statement: ClickHouseQuery, on server: ClickHouseServer) {
         (self.server, self.statement, rows) = (server, statement.sql, nil)
     }
 
     /// How many are sent at once.
-    package static let togetherLimit = 12
+    static let togetherLimit = 12
 
     /// Sends each once, and waits for all of them. When it fails, none, some or all of them may have been done.
-    package static func send(_ writes: [ClickHouseWrite]) throws(ClickHouseError) {
+    static func send(_ writes: [ClickHouseWrite]) throws(ClickHouseError) {
         for start in stride(from: 0, to: writes.count, by: togetherLimit) {
             let part = writes[start...].prefix(togetherLimit)
             guard let server = part.first?.server else { return }

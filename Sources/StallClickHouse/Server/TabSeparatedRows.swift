@@ -29,9 +29,12 @@ package struct TabSeparatedRows {
 
     /// Goes to the next row; false at the end.
     package mutating func step() throws(ClickHouseError) -> Bool {
+        assert(
+            cursor.column == 0 || cursor.column >= columnCount,
+            "row \(number) was left at column \(cursor.column) of \(columnCount)")
+        cursor.column = 0
         guard end < bytes.count else { return false }
         number += 1
-        cursor.column = 0
         columns.removeAll(keepingCapacity: true)
         var begin = end
         var isWhole = false
@@ -77,11 +80,15 @@ package struct TabSeparatedRows {
         var column = 0
     }
 
-    /// Passes over a column. Reads without an index take the columns one after the other.
+    /// Passes over a column. Reads without an index take the columns one after the other: all of them, in each row, or
+    /// `skipRest` says that the others are not read. Debug builds trap where that is forgotten, as `Statement` does.
     package func next() -> Int {
         defer { cursor.column += 1 }
         return cursor.column
     }
+
+    /// Leaves the rest of the row unread.
+    package func skipRest() { cursor.column = .max }
 
     package func isNull(at column: Int) -> Bool {
         let range = columns[column]
@@ -184,6 +191,11 @@ package struct TabSeparatedRows {
         return id
     }
 
+    package func optionalUniqueID() throws(ClickHouseError) -> UniqueID? {
+        let column = next()
+        return isNull(at: column) ? nil : try uniqueID(at: column)
+    }
+
     /// An array of numbers: `[1,2,3]`.
     package func integers(at place: Int? = nil) throws(ClickHouseError) -> [Int64] {
         let column = place ?? next()
@@ -193,7 +205,7 @@ package struct TabSeparatedRows {
     }
 
     /// Reads an array of numbers into the memory of another one: of millions of rows, that is most of the time.
-    package func readIntegers(
+    func readIntegers(
         at column: Int, into numbers: inout [Int64]
     ) throws(ClickHouseError) {
         numbers.removeAll(keepingCapacity: true)

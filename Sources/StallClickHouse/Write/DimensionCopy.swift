@@ -106,10 +106,8 @@ struct DimensionCopy {
             from image left join process_run on process_run.id = image.run
             """, to: "image (hash, path, build_id, run)", &summary
         ) { row, out in
-            out.add(try row.integer(at: 0))
-            out.add(optionalContentOf: row, at: 1)
-            out.add(optionalContentOf: row, at: 2)
-            out.add(optionalContentOf: row, at: 3)
+            out.add(try row.integer())
+            for _ in 1...3 { out.add(optionalContentOf: row, at: row.next()) }
         }
         try copy(
             """
@@ -117,8 +115,8 @@ struct DimensionCopy {
             join process_run on process_run.id = image_load.run join image on image.id = image_load.image
             """, to: "image_load (run, image, load_address, end_address)", &summary
         ) { row, out in
-            out.add(row.blob(at: 0))
-            for column: CInt in 1...3 { out.add(try row.integer(at: column)) }
+            out.add(row.blob())
+            for _ in 1...3 { out.add(try row.integer()) }
         }
     }
 
@@ -127,8 +125,8 @@ struct DimensionCopy {
             "select hash, name, raw_name, file from function",
             to: "`function` (hash, name, raw_name, file)", &summary
         ) { row, out in
-            out.add(try row.integer(at: 0))
-            for column: CInt in 1...3 { out.add(optionalContentOf: row, at: column) }
+            out.add(try row.integer())
+            for _ in 1...3 { out.add(optionalContentOf: row, at: row.next()) }
         }
         let frames = try connection.prepare(
             """
@@ -150,16 +148,17 @@ struct DimensionCopy {
                     frame_is_inlined)
                 """, &summary
         ) { row, out in
-            let id = try row.integer(at: 0)
-            locations[id] = try row.integer(at: 1)
-            for column: CInt in 1...5 { out.add(try row.integer(at: column)) }
-            out.add(optionalContentOf: row, at: 6)
+            let (id, hash) = (try row.integer(), try row.integer())
+            locations[id] = hash
+            out.add(hash)
+            for _ in 1...4 { out.add(try row.integer()) }
+            out.add(optionalContentOf: row, at: row.next())
             var columns = ([Int64](), [Int64](), [Int64]())
             try frames.bind(id)
             while try frames.step() {
-                columns.0.append(try frames.integer(at: 0))
-                columns.1.append(try frames.integer(at: 1))
-                columns.2.append(try frames.integer(at: 2))
+                columns.0.append(try frames.integer())
+                columns.1.append(try frames.integer())
+                columns.2.append(try frames.integer())
             }
             out.add(list: columns.0)
             out.add(list: columns.1)
@@ -176,12 +175,13 @@ struct DimensionCopy {
             "select id, hash, is_truncated, locations from stack",
             to: "stack (hash, is_truncated, location, is_guessed)", &summary
         ) { row, out in
-            guard let entries = [StackEntry](encoded: row.blob(at: 3)) else {
+            let (id, hash, isTruncated) = try (row.integer(), row.integer(), row.integer())
+            guard let entries = [StackEntry](encoded: row.blob()) else {
                 throw row.damage("a stack is not a list of locations")
             }
-            stacks[try row.integer(at: 0)] = try row.integer(at: 1)
-            out.add(try row.integer(at: 1))
-            out.add(try row.integer(at: 2))
+            stacks[id] = hash
+            out.add(hash)
+            out.add(isTruncated)
             out.add(
                 list: try entries.map { entry in
                     unused.remove(entry.location)
@@ -202,40 +202,45 @@ struct DimensionCopy {
             "select id, hash, family, title, is_cut, ifnull(wait, ''), has_app_frame from signature",
             to: "signature (key, hash, family, title, is_cut, wait, has_app_frame)", &summary
         ) { row, out in
+            let (id, hash, family) = try (row.integer(), row.integer(), row.integer())
+            let title = row.text()
             var key = ContentHash()
-            key.combine(UInt64(bitPattern: try row.integer(at: 1)))
-            key.combine(row.text(at: 3))
-            signatures[try row.integer(at: 0)] = key.value
+            key.combine(UInt64(bitPattern: hash))
+            key.combine(title)
+            signatures[id] = key.value
             out.add(key.value)
-            out.add(try row.integer(at: 1))
-            out.add(try row.integer(at: 2))
-            out.add(row.text(at: 3))
-            out.add(try row.integer(at: 4))
-            out.add(row.text(at: 5))
-            out.add(try row.integer(at: 6))
+            out.add(hash)
+            out.add(family)
+            out.add(title)
+            out.add(try row.integer())
+            out.add(row.text())
+            out.add(try row.integer())
         }
         keys.signatures = signatures
         try copy(
             "select signature, position, name from signature_frame",
             to: "signature_frame (signature, position, name)", &summary
         ) { row, out in
-            out.add(signatures[try row.integer(at: 0)] ?? 0)
-            out.add(try row.integer(at: 1))
-            out.add(row.text(at: 2))
+            out.add(signatures[try row.integer()] ?? 0)
+            out.add(try row.integer())
+            out.add(row.text())
         }
         var evidence: [Int64: Int64] = [:]
         let rows = try connection.prepare("select id, hash from evidence")
-        while try rows.step() { evidence[try rows.integer(at: 0)] = try rows.integer(at: 1) }
+        while try rows.step() {
+            let id = try rows.integer()
+            evidence[id] = try rows.integer()
+        }
         keys.evidence = evidence
         try copy(
             "select evidence, position, name, format, first_number from evidence_fact",
             to: "evidence_fact (evidence, position, name, format, first_number)", &summary
         ) { row, out in
-            out.add(evidence[try row.integer(at: 0)] ?? 0)
-            out.add(try row.integer(at: 1))
-            out.add(row.text(at: 2))
-            out.add(row.text(at: 3))
-            out.add(try row.integer(at: 4))
+            out.add(evidence[try row.integer()] ?? 0)
+            out.add(try row.integer())
+            out.add(row.text())
+            out.add(row.text())
+            out.add(try row.integer())
         }
     }
 
@@ -243,10 +248,14 @@ struct DimensionCopy {
     private mutating func readOthers() throws {
         let sources = try connection.prepare("select id, store from source")
         while try sources.step() {
-            keys.sources[try sources.integer(at: 0)] = try sources.uniqueID(at: 1)
+            let id = try sources.integer()
+            keys.sources[id] = try sources.uniqueID()
         }
         let labels = try connection.prepare("select id, value from label")
-        while try labels.step() { keys.labels[try labels.integer(at: 0)] = labels.text(at: 1) }
+        while try labels.step() {
+            let id = try labels.integer()
+            keys.labels[id] = labels.text()
+        }
     }
 }
 

@@ -35,27 +35,24 @@ struct ReportCopy {
         let rows = try connection.prepare(Self.query)
         while try rows.step() {
             var row = try ReportRow(rows)
+            let (source, isUnnamed) = try (rows.integer(), rows.integer())
             guard row.start_us.day > lastPrunedDay else { continue }
             try row.readCause(rows)
-            try sharded.add(of: row.id) { try add(row, rows, to: &$0) }
+            guard let loop = keys.loops[row.loop] else {
+                throw rows.damage("a report's loop is missing")
+            }
+            let report = try ClusterReport(row, ofSource: source, rows, keys, loop)
+            try sharded.add(of: row.id) { out in
+                out.add(loop.app)
+                out.add(row.start_us.day)
+                out.add(columns: loop.columns)
+                out.add(Int64(DurationHistogram.bucket(ofNanoseconds: row.duration_ns)))
+                out.add(isUnnamed)
+                report.write(to: &out)
+            }
         }
         try sharded.flush()
         summary.reportCount += sharded.rowCount
         summary.add(sharded)
-    }
-
-    private func add(
-        _ row: ReportRow, _ rows: Statement, to out: inout TabSeparatedWriter
-    ) throws {
-        guard let loop = keys.loops[row.loop] else {
-            throw rows.damage("a report's loop is missing")
-        }
-        let report = try ClusterReport(row, rows, keys, loop)
-        out.add(loop.app)
-        out.add(row.start_us.day)
-        out.add(columns: loop.columns)
-        out.add(Int64(DurationHistogram.bucket(ofNanoseconds: row.duration_ns)))
-        out.add(try rows.integer(at: ReportRow.selectedCount + 1))
-        report.write(to: &out)
     }
 }

@@ -38,18 +38,18 @@ package struct RollUpDays {
             select day from rollup_day final where is_fresh = 0
             """, columnCount: 1)
         var days: Set<Int64> = []
-        while try rows.step() { days.insert(try rows.day(at: 0)) }
+        while try rows.step() { days.insert(try rows.day()) }
         if let pruned { days = days.filter { $0 > pruned } }
         return days
     }
 
     /// The days that reports began on and that may be added up again.
-    package func withReports() throws(ClickHouseError) -> Set<Int64> {
+    func withReports() throws(ClickHouseError) -> Set<Int64> {
         let pruned = try GroupingRow(cluster.server)?.prunedBefore?.microseconds.day ?? Int64.min
         var rows = try cluster.server.rows(
             "select distinct day from report where day > \(pruned)", columnCount: 1)
         var days: Set<Int64> = []
-        while try rows.step() { days.insert(try rows.day(at: 0)) }
+        while try rows.step() { days.insert(try rows.day()) }
         return days
     }
 
@@ -125,7 +125,7 @@ package struct RollUpDays {
                 "day = \(try rows.integer(at: 0) as Int64) and generation < \(try rows.integer(at: 1) as Int64)"
             )
         }
-        guard oldCount > 0, oldCount >= count - oldCount else { return }
+        guard oldCount > 0, oldCount.addingSaturated(oldCount) >= count else { return }
         try shard.execute("alter table \(table) delete where \(.joined(areOld, by: " or "))")
     }
 }

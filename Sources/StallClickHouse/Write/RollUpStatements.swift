@@ -20,15 +20,16 @@ struct RollUpStatements {
         return """
             insert into \(axis.table)_local (\(key), generation, report_count, total_ns, cpu_ns, min_ns,
                 max_ns, max_id, first_us, last_us, bucket, bucket_count, delayed_ns)
-            select \(key), \(generation), sum(part_count), sum(part_total), sum(part_cpu),
+            select \(key), \(generation), sum(part_count), \(sum: "part_total"), \(sum: "part_cpu"),
                 min(part_min), tupleElement(max(part_longest) as longest, 1),
                 tupleElement(longest, 2), min(part_first), max(part_last), groupArray(bucket),
-                groupArray(part_count), sum(part_delayed)
+                groupArray(part_count), \(sum: "part_delayed")
             from (
-                select \(key), bucket, toInt64(count()) as part_count, sum(duration_ns) as part_total,
-                    sum(cpu_ns) as part_cpu, min(duration_ns) as part_min,
+                select \(key), bucket, toInt64(count()) as part_count,
+                    \(sum: "duration_ns") as part_total, \(sum: "cpu_ns") as part_cpu,
+                    min(duration_ns) as part_min,
                     max(tuple(duration_ns, id)) as part_longest, min(start_us) as part_first,
-                    max(start_us) as part_last, sum(delayed_ns) as part_delayed
+                    max(start_us) as part_last, \(sum: "delayed_ns") as part_delayed
                 from (
                     select *, (source, loop) in (select source, loop from watched_loop) as is_watched
                     from report_local final

@@ -49,11 +49,10 @@ package struct SourcePositions {
         var positions: [Position] = []
         while try rows.step() {
             var position = Position(
-                store: try rows.uniqueID(at: 0),
-                origin: rows.isNull(at: 1) ? nil : try rows.uniqueID(at: 1),
-                revision: try rows.integer(at: 2), lineCount: try rows.integer(at: 3))
-            let seq: Int64 = try rows.integer(at: 4)
-            position.last = seq > 0 ? (seq, try rows.uniqueID(at: 5)) : nil
+                store: try rows.uniqueID(), origin: try rows.optionalUniqueID(),
+                revision: try rows.integer(), lineCount: try rows.integer())
+            let (seq, id): (Int64, UniqueID) = (try rows.integer(), try rows.uniqueID())
+            position.last = seq > 0 ? (seq, id) : nil
             positions.append(position)
         }
         return positions
@@ -71,8 +70,8 @@ package struct SourcePositions {
             "select source, app from source_app where source in \(list: stores.map(\.bytes))",
             columnCount: 2)
         while try rows.step() {
-            let source = try rows.uniqueID(at: 0)
-            apps[source, default: []].insert(try rows.text(at: 1))
+            let source = try rows.uniqueID()
+            apps[source, default: []].insert(try rows.text())
         }
         return apps
     }
@@ -108,7 +107,7 @@ package struct SourcePositions {
             where state_now = 0
             """, columnCount: 1)
         var sources: Set<UniqueID> = []
-        while try rows.step() { sources.insert(try rows.uniqueID(at: 0)) }
+        while try rows.step() { sources.insert(try rows.uniqueID()) }
         return sources
     }
 
@@ -116,7 +115,7 @@ package struct SourcePositions {
     private func readAll(of connection: Connection) throws -> [Position] {
         let sources = try connection.prepare("select store from source")
         var stores: [UniqueID] = []
-        while try sources.step() { stores.append(try sources.uniqueID(at: 0)) }
+        while try sources.step() { stores.append(try sources.uniqueID()) }
         // A batch has a few, and the cluster those of ten thousand hosts.
         return try read(of: stores.count > Self.namedLimit ? nil : stores)
     }
@@ -148,7 +147,7 @@ package struct SourcePositions {
             try findLast.bind(try sources.integer(at: 6), revision)
             var last = known[store]?.last
             if try findLast.step() {
-                let found = (seq: try findLast.integer(at: 0), id: try findLast.uniqueID(at: 1))
+                let found = (seq: try findLast.integer(), id: try findLast.uniqueID())
                 if found.seq >= last?.seq ?? 0 { last = found }
             }
             findLast.reset()

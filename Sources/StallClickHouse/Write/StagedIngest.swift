@@ -23,6 +23,8 @@ package struct StagedIngest {
         (self.cluster, self.clock, self.pause) = (cluster, clock, pause)
     }
 
+    package var rulesTexts: RulesTexts { RulesTexts(cluster) }
+
     /// Has a private store filled, and copies it.
     ///
     /// - Parameters:
@@ -73,7 +75,7 @@ package struct StagedIngest {
     }
 
     /// Adds up every day that has reports.
-    package func renewAll() throws {
+    func renewAll() throws {
         try retrying {
             let rollUps = RollUpDays(cluster)
             try rollUps.mark(rollUps.withReports(), at: clock())

@@ -23,7 +23,7 @@ package struct StoreCopy {
         package var rowCount = 0
         package var byteCount = 0
         /// The hashes of locations that no stack of the store shows: their names came later than the reports.
-        package var latePlaces: [Int64] = []
+        var latePlaces: [Int64] = []
         /// The days whose totals are to be added up again.
         package var days: Set<Int64> = []
 
@@ -70,7 +70,7 @@ package struct StoreCopy {
     private func days() throws -> Set<Int64> {
         var days: Set<Int64> = []
         let rows = try connection.prepare("select distinct day from report_day")
-        while try rows.step() { days.insert(try rows.integer(at: 0)) }
+        while try rows.step() { days.insert(try rows.integer()) }
         return days
     }
 
@@ -82,10 +82,8 @@ package struct StoreCopy {
         guard let own else { return nil }
         if let known = try GroupingRow(cluster.server) {
             guard known.rulesHash == own else {
-                throw ClickHouseError.notSupported(
-                    store: cluster.server.name,
-                    what: "its reports are grouped by other rules; run stallctl regroup on it first"
-                )
+                throw ClickHouseError.otherRules(
+                    store: cluster.server.name, hash: known.rulesHash)
             }
             return known.prunedBefore?.microseconds.day
         }

@@ -5,7 +5,7 @@ message is right.
 usage: mutated_answers.py STALLCTL ADDRESS [--rounds N] [--seed N] [--sabotage]
 
 ADDRESS is a store of scripts/clickhouse-cluster, with its password in STALLCTL_CLICKHOUSE_PASSWORD.
-See scripts/truth-clickhouse-mutated. Last line: truth clickhouse mutated runs=N refused=N crashed=N hung=N"""
+See scripts/truth-clickhouse. Last line: truth clickhouse mutated runs=N refused=N crashed=N hung=N"""
 
 import argparse
 import http.client

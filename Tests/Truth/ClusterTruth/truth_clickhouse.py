@@ -20,6 +20,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.a
 sys.path.insert(0, os.path.join(ROOT, "Tests", "Truth", "TotalsTruth"))
 
 import fleet
+import largest
 from batches import Batches
 from cluster import Cluster
 from costs import print_costs
@@ -229,6 +230,12 @@ class World:
         print("late: names that come after their reports", flush=True)
         return len(answers)
 
+    def compare_largest(self):
+        for shard in (1, 2):
+            self.cluster.ask("drop database if exists largest", shard)
+        url = self.cluster.url.replace(f"/{self.cluster.database}?", "/largest?")
+        return largest.compare(self, lambda store, words: self.answer(store, words)[0], url)
+
     def compare_partial(self):
         """One shard down: what is left is answered, and said to be a part."""
         self.cluster.kill(2)
@@ -267,7 +274,7 @@ def main():
             world.fill()
         if options.sabotage:
             world.lose_a_report()
-        answers = world.compare_rows() + world.compare_answers() + world.compare_late_names()
+        answers = world.compare_rows() + world.compare_answers() + world.compare_late_names() + world.compare_largest()
         print_costs(world)
         answers += world.compare_partial()
     finally:

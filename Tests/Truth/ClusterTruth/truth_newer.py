@@ -1,4 +1,4 @@
-"""The SQL of a store in a current ClickHouse, which knows more and forgives less than Debian's: see scripts/truth-clickhouse-newer.
+"""The SQL of a store in a current ClickHouse, which knows more and forgives less than Debian's: see scripts/truth-clickhouse.
 
 usage: truth_newer.py STALLCTL SCRATCH PYTHON [--stores N] [--seed N] [--sabotage]
 
@@ -18,6 +18,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.a
 sys.path.insert(0, os.path.join(ROOT, "Tests", "Truth", "TotalsTruth"))
 
 import fleet
+import largest
 from questions import questions
 
 fleet.HAVE_DELAYS = True
@@ -128,6 +129,8 @@ def main():
         world.compare("after prune")
         world.both("check", "--repair")
         world.compare("after check --repair")
+        world.answers += largest.compare(
+            world, lambda store, words: world.answer(store, words, False), world.url.replace("/stalls", "/largest"))
     finally:
         world.engine.kill()
     print(f"truth clickhouse newer version={world.version} answers={world.answers} differing={world.faults}")

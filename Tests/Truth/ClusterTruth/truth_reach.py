@@ -1,4 +1,4 @@
-"""Reaching a cluster: TLS, passwords, rights, and servers that are none or fail half-way. See scripts/truth-clickhouse-reach.
+"""Reaching a cluster: TLS, passwords, rights, and servers that are none or fail half-way. See scripts/truth-clickhouse.
 
 usage: truth_reach.py STALLCTL SCRATCH [--sabotage]
 

@@ -1,3 +1,4 @@
+import Foundation
 import StallClickHouse
 import StallModel
 import Testing
@@ -33,6 +34,30 @@ import Testing
     @Test func `nothing is in an empty list`() {
         let query: ClickHouseQuery = "app in \(list: [String]())"
         #expect(query.sql == "app in (NULL)")
+    }
+
+    /// ClickHouse adds up integers modulo 2^64.
+    @Test func `a sum ends at the largest number`() {
+        let query: ClickHouseQuery = "select \(sum: "cpu_ns") as cpu"
+        #expect(
+            query.sql
+                == "select if(sum(cpu_ns) < 0 or sum(toFloat64(cpu_ns)) > 1e19, toInt64(9223372036854775807), sum(cpu_ns)) as cpu"
+        )
+    }
+
+    @Test func `no statement adds up times in another way`() throws {
+        let sources = URL(filePath: #filePath).deletingLastPathComponent()
+            .appending(path: "../../../Sources/StallClickHouse").standardized
+        let files = try #require(
+            FileManager.default.enumerator(at: sources, includingPropertiesForKeys: nil))
+        var count = 0
+        for case let file as URL in files where file.pathExtension == "swift" {
+            count += 1
+            let text = try String(contentsOf: file, encoding: .utf8)
+            let plain = text.matches(of: /\bsum\(\w+_ns\)/).map { String(text[$0.range]) }
+            #expect(plain == [], "\(file.lastPathComponent)")
+        }
+        #expect(count > 20)
     }
 
     @Test func `a negative number does not begin a comment`() {

@@ -6,7 +6,8 @@ import Testing
 
 @testable import StallClickHouse
 
-/// Goal: a store in memory is as one that all migrations made.
+/// Goal: the schema is what was reviewed, and a store in memory is as one that all migrations made.
+/// Method: both run; the file is the schema for reviewers, too.
 @Suite struct ExcerptTests {
     private func schema(of connection: Connection) throws -> [String] {
         // In the order in which it was made, as a script needs it.
@@ -22,7 +23,7 @@ import Testing
         try StoreFile.migrate(migrated, from: 0)
         let expected = try schema(of: migrated)
         if ProcessInfo.processInfo.environment["RECORD_SNAPSHOTS"] == "1" {
-            let file = Repository.root.appending(path: "Sources/StallClickHouse/Read/excerpt.sql")
+            let file = Repository.root.appending(path: "Sources/StallClickHouse/Read/schema.sql")
             let head =
                 "-- Written by ExcerptTests (RECORD_SNAPSHOTS=1): what the migrations make.\n"
             try (head + expected.map { $0 + ";\n" }.joined())

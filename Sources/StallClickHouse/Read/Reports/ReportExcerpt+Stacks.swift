@@ -15,7 +15,7 @@ extension ReportExcerpt {
             let ofPlaces: ClickHouseQuery =
                 "hash in (select arrayJoin(location) from stack where \(ofStacks))"
             stacks = """
-                select distinct hash, is_truncated, location, is_guessed from stack where \(ofStacks)
+                select distinct hash, location, is_guessed, is_truncated from stack where \(ofStacks)
                 """
             locations = """
                 select hash, image, offset, kind, detail, frame_function, frame_line, frame_is_inlined
@@ -58,9 +58,10 @@ extension ReportExcerpt {
             try fetchLocations(questions.locations)
             var rows = try server.rows(questions.stacks, columnCount: 4)
             while try rows.step() {
-                let (places, guesses) = (try rows.integers(at: 2), try rows.integers(at: 3))
+                let hash: Int64 = try rows.integer()
+                let (places, guesses) = (try rows.integers(), try rows.integers())
                 guard places.count == guesses.count else {
-                    throw rows.bad(3, "as many guesses as places")
+                    throw rows.bad("as many guesses as places")
                 }
                 let entries = try zip(places, guesses).map { place, isGuessed in
                     guard let number = locations[place] else {
@@ -69,9 +70,7 @@ extension ReportExcerpt {
                     }
                     return StackEntry(location: number, isGuessed: isGuessed != 0)
                 }
-                let hash: Int64 = try rows.integer(at: 0)
-                try add.run(
-                    stacks.number(of: hash).0, hash, rows.integer(at: 1), entries.encoded)
+                try add.run(stacks.number(of: hash).0, hash, rows.integer(), entries.encoded)
             }
             wholeStacks.formUnion(part)
         }
@@ -88,13 +87,17 @@ extension ReportExcerpt {
             """)
         var rows = try server.rows(question, columnCount: 8)
         while try rows.step() {
-            let (id, isNew) = locations.number(of: try rows.integer(at: 0))
-            guard isNew else { continue }
+            let hash: Int64 = try rows.integer()
+            let (id, isNew) = locations.number(of: hash)
+            guard isNew else {
+                rows.skipRest()
+                continue
+            }
             try add.run(
-                id, rows.integer(at: 0), images.number(of: rows.integer(at: 1)).0,
-                rows.integer(at: 2), rows.integer(at: 3), rows.integer(at: 4))
-            let (names, lines) = (try rows.integers(at: 5), try rows.integers(at: 6))
-            let areInlined = try rows.integers(at: 7)
+                id, hash, images.number(of: rows.integer()).0, rows.integer(), rows.integer(),
+                rows.integer())
+            let (names, lines) = (try rows.integers(), try rows.integers())
+            let areInlined = try rows.integers()
             guard names.count == lines.count, names.count == areInlined.count else {
                 throw rows.bad(6, "as many lines as functions")
             }
@@ -111,11 +114,13 @@ extension ReportExcerpt {
             "insert into function (id, hash, name, raw_name, file) values (?, ?, ?, ?, ?)")
         var rows = try server.rows(question, columnCount: 4)
         while try rows.step() {
-            let (id, isNew) = functions.number(of: try rows.integer(at: 0))
-            guard isNew else { continue }
-            try add.run(
-                id, rows.integer(at: 0), rows.optionalText(at: 1), rows.optionalText(at: 2),
-                rows.optionalText(at: 3))
+            let hash: Int64 = try rows.integer()
+            let (id, isNew) = functions.number(of: hash)
+            guard isNew else {
+                rows.skipRest()
+                continue
+            }
+            try add.run(id, hash, rows.optionalText(), rows.optionalText(), rows.optionalText())
         }
     }
 
@@ -124,9 +129,9 @@ extension ReportExcerpt {
             "insert or ignore into image (id, hash, path, build_id) values (?, ?, ?, ?)")
         var rows = try server.rows(question, columnCount: 3)
         while try rows.step() {
+            let hash: Int64 = try rows.integer()
             try add.run(
-                images.number(of: rows.integer(at: 0)).0, rows.integer(at: 0),
-                rows.optionalText(at: 1), rows.optionalBytes(at: 2))
+                images.number(of: hash).0, hash, rows.optionalText(), rows.optionalBytes())
         }
     }
 
@@ -183,10 +188,10 @@ extension ReportExcerpt {
         try fetchImages(questions.images)
         var rows = try server.rows(questions.loads, columnCount: 4)
         while try rows.step() {
-            guard let run = excerpt.runs[try rows.uniqueID(at: 0)],
-                let image = images[try rows.integer(at: 1)]
-            else { continue }
-            try add.run(run, image, rows.integer(at: 2), rows.integer(at: 3))
+            let (run, image): (UniqueID, Int64) = (try rows.uniqueID(), try rows.integer())
+            let (start, end): (Int64, Int64) = (try rows.integer(), try rows.integer())
+            guard let run = excerpt.runs[run], let image = images[image] else { continue }
+            try add.run(run, image, start, end)
         }
     }
 }

@@ -18,8 +18,8 @@ final class ReportExcerpt {
     /// The stacks of which all is here.
     var wholeStacks: Set<Int64> = []
     private var wholeEvidence: Set<Int64> = []
-    /// The processes and names of loops that are here, by hash.
-    private var loops: [Int64: (run: ProcessRun, name: String)] = [:]
+    /// The processes, names and thresholds of loops that are here, by hash.
+    private(set) var loops: [Int64: (run: ProcessRun, name: String, threshold_ns: Int64)] = [:]
     /// The loops of the processes whose images are here.
     var loopsWithImages: Set<Int64> = []
     private let addReport, addDay, addWatched: Statement
@@ -82,7 +82,7 @@ final class ReportExcerpt {
             throw ClickHouseError.badAnswer(
                 store: server.name, detail: "a report is of a loop that is missing")
         }
-        return loop
+        return (loop.run, loop.name)
     }
 
     private func add(_ reports: [ClusterReport], withStacks: Bool) throws {
@@ -180,13 +180,13 @@ final class ReportExcerpt {
                 from process_run where uuid in (select run from loop where \(condition))
                 """
             ofLoops = """
-                select distinct hash, run, name, threshold_ns from loop where \(condition)
+                select distinct run, hash, name, threshold_ns from loop where \(condition)
                 order by hash
                 """
             ofWatched =
                 withWatched
                 ? """
-                select source, loop from watched_loop
+                select loop, source from watched_loop
                 where loop in (select hash from loop where \(condition))
                 """ : nil
         }
@@ -202,17 +202,19 @@ final class ReportExcerpt {
         }
         rows = try server.rows(questions.ofLoops, columnCount: 4)
         while try rows.step() {
-            guard let run = runs[try rows.uniqueID(at: 1)] else { throw rows.bad(1, "a known run") }
-            let (hash, name): (Int64, String) = (try rows.integer(at: 0), try rows.text(at: 2))
-            loops[hash] = (run, name)
+            guard let run = runs[try rows.uniqueID()] else { throw rows.bad("a known run") }
+            let (hash, name): (Int64, String) = (try rows.integer(), try rows.text())
+            let threshold: Int64 = try rows.integer()
+            loops[hash] = (run, name, threshold)
             _ = try excerpt.loop(
-                hash, run: excerpt.run(run), name: name, threshold_ns: rows.integer(at: 3))
+                hash, run: excerpt.run(run), name: name, threshold_ns: threshold)
         }
         guard let ofWatched = questions.ofWatched else { return }
         rows = try server.rows(ofWatched, columnCount: 2)
         while try rows.step() {
-            guard let loop = excerpt.loops[try rows.integer(at: 1)] else { continue }
-            try addWatched.run(excerpt.source(rows.uniqueID(at: 0)), loop)
+            let (loop, source): (Int64, UniqueID) = (try rows.integer(), try rows.uniqueID())
+            guard let loop = excerpt.loops[loop] else { continue }
+            try addWatched.run(excerpt.source(source), loop)
         }
     }
 
@@ -259,11 +261,11 @@ final class ReportExcerpt {
         for part in missingEvidence(hashes) {
             var rows = try server.rows(Self.question(ofEvidence: part), columnCount: 5)
             while try rows.step() {
-                let hash: Int64 = try rows.integer(at: 0)
+                let hash: Int64 = try rows.integer()
                 let (id, isNew) = evidence.number(of: hash)
                 if isNew { try addRow.run(id, hash) }
                 try addFact.run(
-                    id, rows.integer(at: 1), rows.text(at: 2), rows.text(at: 3), rows.integer(at: 4)
+                    id, rows.integer(), rows.text(), rows.text(), rows.integer()
                 )
             }
             wholeEvidence.formUnion(part)

@@ -99,12 +99,12 @@ struct ReportSlices {
             parts = []
         }
         while try rows.step() {
-            let name = try rows.text(at: 0)
+            let name = try rows.text()
             if name != app { addApp() }
             app = name
-            let number: Int64 = try rows.integer(at: 1)
+            let number: Int64 = try rows.integer()
             var span = Span(
-                apps: Apps(first: name, last: name), count: try rows.integer(at: 2))
+                apps: Apps(first: name, last: name), count: try rows.integer())
             if order == .byLoop {
                 span.loops = number...number
             } else {
@@ -123,8 +123,8 @@ struct ReportSlices {
             """, columnCount: 2)
         var spans: [Span] = []
         while try rows.step() {
-            let day = try rows.day(at: 0)
-            spans.append(Span(days: day...day, count: try rows.integer(at: 1)))
+            let day = try rows.day()
+            spans.append(Span(days: day...day, count: try rows.integer()))
         }
         return spans
     }
@@ -164,8 +164,8 @@ struct ReportSlices {
             parts.append(part)
         }
         while try rows.step() {
-            let (number, count): (Int64, Int) = (try rows.integer(at: 0), try rows.integer(at: 1))
-            let ids = [try rows.uniqueID(at: 2), try rows.uniqueID(at: 3)]
+            let (number, count): (Int64, Int) = (try rows.integer(), try rows.integer())
+            let ids = [try rows.uniqueID(), try rows.uniqueID()]
             if let known = open, known.count + count <= size {
                 open = (number, known.last, known.ids + ids, known.count + count)
             } else {

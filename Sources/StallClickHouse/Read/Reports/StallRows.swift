@@ -39,53 +39,49 @@ struct StallRows {
     }
 
     /// How long it lasted; not below zero.
-    func duration_ns(_ row: TabSeparatedRows, at column: Int) throws -> Int64 {
-        let duration: Int64 = try row.integer(at: column)
-        guard duration >= 0 else { throw row.bad(column, "a duration") }
+    func duration_ns(_ row: TabSeparatedRows) throws -> Int64 {
+        let duration: Int64 = try row.integer()
+        guard duration >= 0 else { throw row.bad("a duration") }
         return duration
     }
 
     /// The part of a duration that was not the thread's own.
-    func delayed_ns(
-        _ row: TabSeparatedRows, at column: Int, in duration_ns: Int64
-    ) throws -> Int64 {
-        let delayed: Int64 = try row.integer(at: column)
-        guard 0...duration_ns ~= delayed else { throw row.bad(column, "a part of the duration") }
+    func delayed_ns(_ row: TabSeparatedRows, in duration_ns: Int64) throws -> Int64 {
+        let delayed: Int64 = try row.integer()
+        guard 0...duration_ns ~= delayed else { throw row.bad("a part of the duration") }
         return delayed
     }
 
-    /// Reads the list in a column of samples, whose stacks are in the column before.
-    mutating func readStacks(
-        _ row: TabSeparatedRows, at column: Int, in duration_ns: Int64
-    ) throws {
-        try readNumbers(row, at: column - 1)
-        let isRead = try row.bytes(at: column).withUnsafeBytes { bytes in
+    /// Reads a column of stacks, and behind it that of the samples which they are of.
+    mutating func readStacks(_ row: TabSeparatedRows, in duration_ns: Int64) throws {
+        try readNumbers(row)
+        let isRead = try row.bytes().withUnsafeBytes { bytes in
             stacks.read(bytes, in: duration_ns) { [numbers] index in
                 numbers.indices.contains(Int(truncatingIfNeeded: index)) && index >= 0
                     ? numbers[Int(index)] : nil
             }
         }
-        guard isRead else { throw row.bad(column, "a list of samples of these stacks") }
+        guard isRead else { throw row.bad("a list of samples of these stacks") }
     }
 
-    /// The same list as the summary of a report has it.
+    /// The same columns as the summary of a report has them.
     mutating func weightedStacks(
-        _ row: TabSeparatedRows, at column: Int, in duration_ns: Int64
+        _ row: TabSeparatedRows, in duration_ns: Int64
     ) throws -> [WeightedStack] {
-        try readNumbers(row, at: column - 1)
-        let samples = try row.bytes(at: column).withUnsafeBytes { [StoredSample](encoded: $0) }
-        guard let samples else { throw row.bad(column, "a list of samples") }
+        try readNumbers(row)
+        let samples = try row.bytes().withUnsafeBytes { [StoredSample](encoded: $0) }
+        guard let samples else { throw row.bad("a list of samples") }
         return try zip(samples, samples.weights(in: duration_ns)).compactMap { sample, weight in
             guard let index = sample.stack, !sample.isLate else { return nil }
             guard index >= 0, index < Int64(numbers.count) else {
-                throw row.bad(column - 1, "a stack for each number")
+                throw row.bad("numbers of its stacks")
             }
             return WeightedStack(stack: numbers[Int(index)], weight: .nanoseconds(weight))
         }
     }
 
-    private mutating func readNumbers(_ row: TabSeparatedRows, at column: Int) throws {
-        try row.readIntegers(at: column, into: &numbers)
+    private mutating func readNumbers(_ row: TabSeparatedRows) throws {
+        try row.readIntegers(at: row.next(), into: &numbers)
         for index in numbers.indices {
             numbers[index] = reports.stacks.number(of: numbers[index]).0
         }

@@ -57,8 +57,8 @@ struct SummaryRows {
 
     private static func columns(_ server: ClickHouseServer) -> ClickHouseQuery {
         """
-        id, loop, start_us, state, verdict, cause, ending, \(server.isOfWatchedLoop), duration_ns,
-        stack, samples, delayed_ns
+        duration_ns, id, loop, start_us, \(StallOutcome.clusterColumns), verdict, cause,
+        \(server.isOfWatchedLoop), stack, samples, delayed_ns
         """
     }
 
@@ -68,16 +68,15 @@ struct SummaryRows {
     private static func summary(
         _ stalls: inout StallRows, _ row: TabSeparatedRows, _ loops: inout RowNumbers<Int64>
     ) throws -> ReportSummary {
-        let duration = try stalls.duration_ns(row, at: 8)
+        let duration = try stalls.duration_ns(row)
         var report = ReportSummary(
-            id: try row.uniqueID(at: 0), run: Int(loops.number(of: try row.integer(at: 1)).0 - 1),
-            loop: "", start: UnixTime(microseconds: try row.integer(at: 2)),
-            duration: .nanoseconds(duration), state: try row.state(at: 3),
-            ending: try row.ending(at: 6), verdict: try row.verdict(at: 4),
-            cause: try row.cause(at: 5),
-            stacks: try stalls.weightedStacks(row, at: 10, in: duration))
-        report.delayed = .nanoseconds(try stalls.delayed_ns(row, at: 11, in: duration))
-        report.isWatched = try row.integer(at: 7, as: UInt8.self) != 0
+            id: try row.uniqueID(), run: Int(loops.number(of: try row.integer()).0 - 1),
+            loop: "", start: UnixTime(microseconds: try row.integer()),
+            duration: .nanoseconds(duration), outcome: try row.outcome(),
+            verdict: try row.verdict(), cause: try row.cause(), stacks: [])
+        report.isWatched = try row.integer(as: UInt8.self) != 0
+        report.stacks = try stalls.weightedStacks(row, in: duration)
+        report.delayed = .nanoseconds(try stalls.delayed_ns(row, in: duration))
         return report
     }
 }
@@ -104,18 +103,12 @@ extension TabSeparatedRows {
     func state(at column: Int? = nil) throws -> StallState { try value(at: column, "a state") }
 
     /// Nil for a number below zero.
-    func ending(at place: Int? = nil) throws -> StallEnding? {
-        let column = place ?? next()
-        return try integer(at: column) < 0 ? nil : try value(at: column, "an ending")
-    }
-
-    /// Nil for a number below zero.
     func cause(at place: Int? = nil) throws -> CauseClass? {
         let column = place ?? next()
         return try integer(at: column) < 0 ? nil : try value(at: column, "a cause")
     }
 
-    private func value<Value: RawRepresentable<UInt8>>(
+    func value<Value: RawRepresentable<UInt8>>(
         at place: Int?, _ noun: String
     ) throws -> Value {
         let column = place ?? next()

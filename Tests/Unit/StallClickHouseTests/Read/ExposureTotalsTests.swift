@@ -35,6 +35,25 @@ import Testing
         #expect(asked.contains("app in ('app')") && asked.contains("loop_name in ('main')"))
     }
 
+    /// A cluster adds up without the limits that one stretch has.
+    @Test func `a loop's sums beyond what a stretch may have are read`() throws {
+        let run = String(repeating: "r", count: 16)
+        played.answers["from process_run"] = Array(
+            "\(run)\tapp\t1.0\t\thost\t1\tboot\t1\t1\n".utf8)
+        played.answers["select distinct run, hash"] = Array("\(run)\t7\tmain\t250000000\n".utf8)
+        let largest = "\(Int64.max)"
+        let sums = Array(repeating: largest, count: 6).joined(separator: "\t")
+        let store = try store(
+            answering: "group by loop)",
+            "7\t1700000000000000\t\(sums)\t[3,9]\t[1,\(LengthHistogram.largestCount)]\n")
+        let loops = try store.watchedLoops(ReportFilter(), withLengths: true)
+        #expect(loops.map(\.watched) == [.nanoseconds(Int64.max)])
+        #expect(loops.map(\.busy) == loops.map(\.watched))
+        #expect(loops.map(\.microStallCount) == [.max])
+        #expect(loops.map(\.threshold) == [.milliseconds(250)])
+        #expect(loops.first?.lengths.counts == [3: 1, 9: LengthHistogram.largestCount])
+    }
+
     @Test func `stalls without a report are those of the loops that are asked for`() throws {
         let store = try store(
             answering: "from suppression",

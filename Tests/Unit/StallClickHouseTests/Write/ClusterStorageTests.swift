@@ -1,3 +1,4 @@
+import StallAnalysis
 import StallClickHouse
 import TestSupport
 import Testing
@@ -90,6 +91,27 @@ import Testing
         }
         #expect(outcomes.last == .taken(through: 20, added: 20, changed: 0, unknown: 0))
         #expect(Set(played.rows(of: "report_local")).count == 20)
+    }
+
+    /// `stallctl regroup --rules` gave the cluster rules that a collector has no file of.
+    @Test func `batches are grouped by the rules of the cluster`() throws {
+        let text = "skip module Telemetry\n"
+        let rules = try GroupingRules(text, file: "mine.rules")
+        played.answers["from grouping final"] = Array("\(rules.hash)\t0\n".utf8)
+        let storage = try storage()
+        // An older stallctl did not keep the text.
+        guard case .unavailable(let reason)? = storage.take([batch(1)]).first else {
+            Issue.record("taken by other rules than the cluster's")
+            return
+        }
+        #expect(reason.contains("run stallctl regroup on it first"))
+        #expect(played.inserts.isEmpty)
+        played.answers["from rules_text final"] = Array("skip module Telemetry\\n\n".utf8)
+        for seed in [1, 2] as [UInt64] {
+            let outcomes = storage.take([batch(seed)])
+            #expect(outcomes == [.taken(through: 20, added: 20, changed: 0, unknown: 0)])
+        }
+        #expect(Set(played.rows(of: "report_local")).count == 40)
     }
 
     @Test func `days are added up again once a minute, and at the end`() throws {

@@ -15,6 +15,8 @@ final class PlayedCluster: HTTPSender {
     private(set) var statements: [(host: String, sql: String)] = []
     /// What questions are answered whose text contains the key.
     var answers: [String: [UInt8]] = [:]
+    /// The codes of the errors that statements end with whose text contains the key.
+    var errors: [String: Int] = [:]
     /// What one shard answers otherwise.
     var answersOfHost: [String: [String: [UInt8]]] = [:]
     /// The inserts that fail, by their number.
@@ -39,6 +41,9 @@ final class PlayedCluster: HTTPSender {
         guard let table = table(in: request.url) else {
             statements.append((String(host), body))
             if body.contains("system.clusters") { return ok(Array("1\tone\n2\ttwo\n".utf8)) }
+            if let code = errors.first(where: { body.contains($0.key) })?.value {
+                return ScriptedServer.error(code, "played")
+            }
             let own = answersOfHost[String(host)]?.first { body.contains($0.key) }
             return ok((own ?? answers.first { body.contains($0.key) })?.value ?? [])
         }

@@ -128,7 +128,7 @@ import Testing
     @Test func `an ingest begins behind the positions of the cluster`() throws {
         let path = try agentStore()
         let store = try ReportStore.open(path: path)
-        let origins = try store.origins(ReportFilter())
+        let origins = try store.origins()
         let origin = try #require(origins.values.first)
         let revision = try #require(origins.values.map(\.revision).max())
         var row = TabSeparatedWriter()

@@ -5,15 +5,15 @@
 # SABOTAGE=1 gives the namespace another network: then it must say failed.
 # The last line is the result: truth clickhouse install steps=N failed=N
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../../.."
 debs=${DEBS:-.build/deb}
 work=${WORK:-$PWD/.build/truth-clickhouse-install}
 root=$work/root base=$work/bookworm.tar space=stallwatch$$ steps=0 failed=0
 # Addresses that no other network of this machine has.
 net=${NETWORK:-10.199.71} other=${SABOTAGE:+10.199.72}
-[ "$(id -u)" = 0 ] || { echo "truth-clickhouse-install: run it as root" >&2; exit 1; }
-command -v debootstrap >/dev/null || { echo "truth-clickhouse-install: debootstrap is missing: scripts/setup-truth" >&2; exit 1; }
-ls "$debs"/stallctl_*.deb >/dev/null || { echo "truth-clickhouse-install: no packages in $debs: make deb" >&2; exit 1; }
+[ "$(id -u)" = 0 ] || { echo "truth-clickhouse install: run it as root" >&2; exit 1; }
+command -v debootstrap >/dev/null || { echo "truth-clickhouse install: debootstrap is missing: scripts/setup-truth" >&2; exit 1; }
+ls "$debs"/stallctl_*.deb >/dev/null || { echo "truth-clickhouse install: no packages in $debs: make deb" >&2; exit 1; }
 mkdir -p "$work"
 
 in_root() { unshare --mount --propagation private sh -c 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"' "$root" \
