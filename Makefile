@@ -3,10 +3,12 @@
 SWIFT ?= swift
 comma := ,
 # These play whole programs in real time, or several that share a disk: they want the machine for themselves.
-ALONE = CrashTests|CauseTruthTests|DemoTests|AgentProcessTests|EndingTests|StallTruthTests|TaskTruthTests|WatchTargetTests|WatchedWaitsTests|RefusedCaptureTests|RunCommandTests|SiteTruthTests|HostSafetyTests|HostileTests|TotalsTruthTests|FleetTruthTests|MutantTests
+ALONE = CrashTests|DoctorCommandTests|CauseTruthTests|DemoTests|AgentProcessTests|EndingTests|StallTruthTests|TaskTruthTests|WatchTargetTests|WatchedWaitsTests|RefusedCaptureTests|RunCommandTests|SiteTruthTests|HostSafetyTests|HostileTests|TotalsTruthTests|FleetTruthTests|HangTruthTests|TestRunTests|MutantTests
+# Tests, and what shows all of stallctl, are built with the package's trait Fleet; a change of traits compiles everything again.
+FLEET = $(SWIFT) build --traits Fleet
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all help setup build collector fleet-demo bench-fleet truth-fleet truth-clickhouse truth-clickhouse-reach truth-clickhouse-mutated truth-clickhouse-newer truth-clickhouse-install bench-clickhouse demo test conformance mutants truth host-safety host-safety-sanitizers system-calls truth-stacks truth-stalls truth-tasks truth-grouping truth-cause truth-sites truth-totals truth-diff truth-pictures truth-nio truth-programs same-programs preload stress-stacks check-arm64 bench bench-peers bench-timers faults hostile fuzz c-example outside-app host-cost freeze bench-targets man walkthrough gates package install deb dist truth-install docs truth-client format lint clean
+.PHONY: all help setup build collector fleet fleet-demo bench-fleet truth-fleet truth-clickhouse truth-clickhouse-reach truth-clickhouse-mutated truth-clickhouse-newer truth-clickhouse-install bench-clickhouse demo test conformance mutants truth host-safety host-safety-sanitizers system-calls truth-stacks truth-stalls truth-tasks truth-grouping truth-cause truth-sites truth-totals truth-diff truth-pictures truth-nio truth-programs truth-tests same-programs preload stress-stacks check-arm64 truth-arm64 bench bench-peers bench-timers faults hostile fuzz c-example c-loops outside-app host-cost freeze bench-targets man walkthrough gates package install deb dist truth-install docs truth-client format lint clean
 
 all: build
 
@@ -33,7 +35,7 @@ demo: setup
 	@scripts/demo
 
 test: setup
-	$(SWIFT) build --build-tests
+	$(FLEET) --build-tests
 	@scripts/test --skip-build --skip '$(ALONE)'
 	@scripts/test --skip-build --no-parallel --filter '$(ALONE)'
 
@@ -48,7 +50,7 @@ mutants: setup
 truth: truth-stacks truth-stalls truth-tasks truth-cause truth-grouping truth-sites truth-totals truth-diff
 
 # Made-up versions, equal and slower, through the comparison of `diff`: how often noise is called significant, and what is noticed.
-# PAIRS (1000) of each case, a quarter of an hour. SABOTAGE=1 judges by the rule of before. scripts/truth-diff --short: a minute.
+# PAIRS (1000) of each case, 15 minutes of CPU. SABOTAGE=1 judges by the rule of before. scripts/truth-diff --short: a minute.
 truth-diff: setup
 	@scripts/truth-diff
 
@@ -61,6 +63,10 @@ truth-nio: setup
 collector: setup
 	$(SWIFT) build -c release --traits Collector --scratch-path .build/collector --product stall-collector
 	$(SWIFT) build -c release --traits Collector --scratch-path .build/collector --product stallctl
+
+# The stallctl of clusters, in .build/fleet/release. In a folder of its own: the other release programs are built without the trait.
+fleet: setup
+	$(FLEET) -c release --scratch-path .build/fleet --product stallctl
 
 # A collector on loopback, two hosts that push to it, and a page for the browser, until Ctrl-C. PORT (4319).
 fleet-demo: collector
@@ -76,37 +82,19 @@ bench-fleet: collector
 truth-fleet: collector
 	@scripts/truth-fleet
 
-# Two shards of ClickHouse on loopback against SQLite with the same reports: STORES agents' stores (200), some minutes; with
-# REPORTS=10000000 so many reports besides, an hour. Each batch three times while shards are killed. SABOTAGE=1 changes a row.
+# Two shards of ClickHouse on loopback against SQLite with the same reports; scripts/truth-clickhouse says what each PART is: compare
+# (the default; two minutes, with REPORTS=10000000 an hour), reach, mutated, newer, install. SABOTAGE=1 must show.
 # scripts/clickhouse-cluster fetches Debian's server.
-truth-clickhouse: setup
-	$(SWIFT) build -c release --product stallctl
-	@scripts/truth-clickhouse
+truth-clickhouse: $(if $(filter install,$(PART)),deb,fleet)
+	@scripts/truth-clickhouse $(PART)
 
-# The two shards reached in right and wrong ways: certificates, passwords, rights, servers that are none, answers that break off.
-# Three minutes. SABOTAGE=1 plays a proxy that cuts nothing, and must show wrong.
-truth-clickhouse-reach: setup
-	$(SWIFT) build -c release --product stallctl
-	@scripts/truth-clickhouse-reach
-
-# What the two shards answer, changed on its way to each command: none may crash or hang. Five minutes. SABOTAGE=1 must show.
-truth-clickhouse-mutated: setup
-	$(SWIFT) build -c release --product stallctl
-	@scripts/truth-clickhouse-mutated
-
-# The same SQL on a current ClickHouse, PyPI's chdb-core (0.9 GB, fetched once), against SQLite. SABOTAGE=1 leaves a store out.
-truth-clickhouse-newer: setup
-	$(SWIFT) build -c release --product stallctl
-	@scripts/truth-clickhouse-newer
-
-# The two commands of docs/scale.md on a fresh Debian in a network of its own. As root; needs debootstrap. SABOTAGE=1 must fail.
-truth-clickhouse-install: deb
-	@scripts/truth-clickhouse-install
+# The names of its parts before they were parts.
+truth-clickhouse-reach truth-clickhouse-mutated truth-clickhouse-newer truth-clickhouse-install:
+	@$(MAKE) --no-print-directory truth-clickhouse PART=$(@:truth-clickhouse-%=%)
 
 # What two shards take in a second and answer, beside SQLite: REPORTS ("1000000 10000000") of each size, and what a collector takes
 # into both. A quarter of an hour and 5 GB in .build/bench-clickhouse. Wants a quiet machine.
 bench-clickhouse: collector
-	$(SWIFT) build -c release --product stallctl
 	@scripts/bench-clickhouse $(REPORTS)
 
 # The objects that `stallctl run` loads into programs, beside the stallctl of `make build`.
@@ -119,6 +107,12 @@ preload: setup
 # scripts/setup-truth installs the programs.
 truth-programs: preload
 	@scripts/truth-programs
+
+# Forty tests that never end below `stallctl run -- swift test`, each alone and ten at once, and HEALTHY=200 runs of tests that
+# end; a quarter of an hour. SABOTAGE=1 must show none named. scripts/truth-tests --short: a minute.
+truth-tests: setup
+	$(SWIFT) build -c release --product stallctl
+	@scripts/truth-tests
 
 # Programs that fork, close, confine and kill themselves, with and without the preloaded object: nothing may differ.
 same-programs: preload
@@ -177,6 +171,11 @@ truth-pictures: setup
 check-arm64:
 	@scripts/check-arm64
 
+# The demo and the stall sites on Debian's arm64 kernel in an emulated machine, built there by Debian's Swift. Some minutes, as root;
+# scripts/setup-arm64 makes the machine. SABOTAGE=1 must fail.
+truth-arm64:
+	@scripts/truth-arm64
+
 # Captures of threads that live dangerously: SECONDS at 1,000 a second, then 10 s where the signals are the program's own.
 stress-stacks: setup
 	@scripts/stress-stacks $(or $(SECONDS),300)
@@ -230,6 +229,10 @@ bench-targets: setup
 c-example: setup
 	@scripts/c-example
 
+# The examples of GLib's, libuv's and Qt's loops in C and C++, built and run; each stalls once. Without headers one is skipped.
+c-loops: setup
+	@scripts/c-loops
+
 # An app in a package of its own that uses all of the agent's API: does it compile, run and report? Some minutes the first time.
 outside-app: setup
 	@scripts/outside-app
@@ -247,12 +250,12 @@ freeze: setup
 
 # A man page for each command, in .build/man: man -l .build/man/stallctl-top.1
 man: setup
-	$(SWIFT) build --product stallctl
+	$(FLEET) --product stallctl
 	@scripts/man .build/man
 
 # What the README and docs/commands.md show of the commands, run again.
 walkthrough: setup
-	$(SWIFT) build --product stallctl
+	$(FLEET) --product stallctl
 	@scripts/walkthrough
 
 # What a change has to pass beside the tests: the modules' imports, the public interface, the format, what the documentation

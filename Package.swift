@@ -24,6 +24,10 @@ func nio(_ product: String) -> Target.Dependency {
 func server(_ product: String, _ package: String = "hummingbird") -> Target.Dependency {
     .product(name: product, package: package, condition: .when(traits: ["Collector"]))
 }
+/// Parts of stallctl for central stores on several machines, and for collectors.
+func fleet(_ module: String) -> Target.Dependency {
+    .target(name: module, condition: .when(traits: ["Fleet"]))
+}
 /// Programs that play apps: of Swift 5, and without any setting of ours.
 let plain: [SwiftSetting] = [.swiftLanguageMode(.v5)]
 let swift5 = settings + plain
@@ -57,31 +61,41 @@ let modules: [Target] = [
     module(
         "StallClickHouse",
         ["StallModel", "StallQuery", "StallStore", "StallArchive", "StallHTTP"],
-        embedding: ["migrations", "Read/excerpt.sql"]),
+        embedding: ["migrations", "Read/schema.sql"]),
     module(
         "StallAgent",
         ["StallModel", "CLinux", "StallRunLoop", "StallDetection", "StallCapture", "StallSymbols"]
             + ["StallCause", "StallStore", log]),
     cModule("CEpollDoor", ["CLinux"]),
+    // In a module of its own: a program that has it calls these functions instead of libc's.
+    cModule("CWaitCalls", ["CEpollDoor", "CLinux"]),
     module("StallDoor", ["StallAgent", "StallRunLoop", "CEpollDoor", "CLinux"]),
     module(
         "StallAgentNIO",
-        ["StallAgent", "StallDoor", "StallModel", "StallRunLoop", "CLinux"]
+        ["StallAgent", "StallDoor", "CWaitCalls", "StallModel", "StallRunLoop", "CLinux"]
             + [nio("NIOCore"), nio("NIOPosix"), lifecycle]),
     module("StallMetrics", ["StallAgent", "StallModel", "StallRunLoop", metrics]),
     module("StallTracing", ["CLinux", tracing]),
     cModule("CStallAgent"),
-    module("StallAgentC", ["StallAgent", "CStallAgent"]),
+    module("StallAgentC", ["StallAgent", "StallDoor", "CStallAgent"]),
+    // With CWaitCalls a shared object of its own, which scripts/build-waits links.
+    cModule("CStallWaits", ["CStallAgent", "CEpollDoor", "CLinux"]),
     // Two objects that `stallctl run` loads into a program; scripts/build-preload links them.
     cModule("CStallPreload", ["CEpollDoor", "CLinux"]),
     cModule("CPreloadDoor", ["CStallPreload", "CEpollDoor", "CLinux"]),
-    module("StallPreload", ["StallAgent", "StallDoor", "CEpollDoor", "CStallPreload", log]),
+    module(
+        "StallPreload",
+        ["StallAgent", "StallDoor", "CWaitCalls", "CEpollDoor", "CStallPreload", log]),
+    cModule("CInspection", ["CStackCapture", "CLinux"]),
+    module("StallInspection", ["StallModel", "CInspection", "CStackCapture"]),
+    module("StallDoctor", ["StallAgent", "StallModel", "CLinux"]),
     .executableTarget(
         name: "stallctl",
         dependencies: [
+            "StallInspection", "StallCause", "StallDoctor",
             "StallModel", "StallQuery", "StallSymbols", "StallSymbolFiles", "StallStore",
-            "StallArchive", "StallAnalysis", "StallFormats", "StallHTTP", "StallPush",
-            "StallClickHouse", "StallGzip", "CZlib", arguments,
+            "StallArchive", "StallAnalysis", "StallFormats", "StallGzip", "CZlib",
+            fleet("StallHTTP"), fleet("StallPush"), fleet("StallClickHouse"), arguments,
         ],
         resources: ["page.html", "page.css", "page.js"].map { .embedInCode("Pictures/\($0)") },
         swiftSettings: settings),
@@ -108,23 +122,25 @@ let programs = [
 
 let unitTests: [Target] = [
     tests(
-        "StallRunLoop", ["StallModel", "CLinux", "LoopConformance", "conformance", "RunLoopTour"]
+        "StallRunLoop",
+        ["StallModel", "CLinux", "LoopConformance", "conformance", "RunLoopTour"]
             + ["StandardInput"]),
     tests("StallDetection", ["StallModel", "CLinux", "CCaptureTesting"]),
     tests("StallCapture", ["StallModel", "CLinux", "CStackCapture", "CCaptureTesting"]),
     tests("StallSymbols", ["StallModel"]),
+    tests("StallInspection", ["StallModel"]),
+    tests("StallDoctor", ["StallModel"]),
     tests("StallCause", ["StallModel", "cause-truth"]),
     tests(
         "StallStore",
-        ["StallModel", "StallQuery", "StallArchive", "CLinux", "CSQLite", "StoreFaults"],
-        except: ["Snapshots"]),
+        ["StallModel", "StallQuery", "StallArchive", "CLinux", "CSQLite", "StoreFaults"]),
     tests("StallAnalysis", ["StallModel", "StallQuery", "StallSymbols"]),
     tests("StallFormats", ["StallModel", "StallQuery"]),
     tests("StallPush", ["StallModel", "StallHTTP"]),
     tests(
         "StallClickHouse",
         ["StallModel", "StallQuery", "StallStore", "StallArchive", "StallHTTP"]
-            + ["StallCollector"]),
+            + ["StallCollector", "StallAnalysis"]),
     tests(
         "StallAgent",
         ["StallModel", "StallQuery", "StallStore", "StallArchive", "StallSymbols", "CLinux"]
@@ -138,7 +154,8 @@ let unitTests: [Target] = [
     tests(
         "stallctl", named: "StallctlTests",
         ["StallModel", "StallQuery", "StallStore", "StallArchive", "StallAnalysis"]
-            + ["StallFormats", "StallPush", arguments, "AgentFixture", "site-truth", "diff-truth"],
+            + ["StallFormats", "StallPush", arguments, "AgentFixture", "site-truth", "diff-truth"]
+            + ["CCaptureTesting"],
         except: ["Snapshots"]),
     tests("CStallPreload", named: "StallPreloadTests", ["CLinux"]),
     tests("StallCollector", ["StallModel", "StallQuery", "StallFormats", "StallStore"]),
@@ -157,7 +174,8 @@ let support: [Target] = [
     fixture("AgentFixture", ["StallAgent", "StallRunLoop", "CCaptureTesting"]),
     fixture("TargetFixture", ["StallAgent", "CTaskHook"]),
     cModule("CDoorLoop", in: "Tests/Fixtures/DoorFixture/C"),
-    fixture("DoorFixture", ["StallDoor", "StallAgent", "CDoorLoop"], in: "Tool", swift5),
+    fixture(
+        "DoorFixture", ["StallDoor", "CWaitCalls", "StallAgent", "CDoorLoop"], in: "Tool", swift5),
 ]
 
 /// Programs that play what happens in the field, and judge the agent or stallctl by what they know of it.
@@ -238,7 +256,7 @@ let package = Package(
     name: "stallwatch",
     products: [
         .library(name: "StallAgent", targets: ["StallAgent"]),
-        .library(name: "StallDoor", targets: ["StallDoor"]),
+        .library(name: "StallDoor", targets: ["StallDoor", "CWaitCalls"]),
         .library(name: "StallAgentNIO", targets: ["StallAgentNIO"]),
         .library(name: "StallMetrics", targets: ["StallMetrics"]),
         .library(name: "StallTracing", targets: ["StallTracing"]),
@@ -257,8 +275,11 @@ let package = Package(
         ),
         .trait(name: "Tracing", description: "Product StallTracing: the open spans of a tracer."),
         .trait(
+            name: "Fleet",
+            description: "In stallctl: push, and central stores on ClickHouse."),
+        .trait(
             name: "Collector", description: "Product stall-collector: the server of many machines.",
-            enabledTraits: ["NIO"]),
+            enabledTraits: ["NIO", "Fleet"]),
     ],
     dependencies: [
         // Fetched only where a trait is on.

@@ -17,7 +17,7 @@ package enum CollectorBodyError: Error {
 }
 
 /// Seconds since 1970.
-package func wallClockSeconds() -> Double {
+func wallClockSeconds() -> Double {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
     return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9

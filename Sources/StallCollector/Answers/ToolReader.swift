@@ -10,8 +10,6 @@ internal import StallModel
 package struct ToolReader: CollectorReader {
     private let tool: String
     private let store: String
-    /// The name of the store that error messages about it begin with.
-    private let storeName: String
     private let seconds: Int
     private let byteLimit: Int
 
@@ -25,28 +23,20 @@ package struct ToolReader: CollectorReader {
     ) {
         self.tool = tool
         // The process runs elsewhere.
-        let address = ClickHouseAddress.isAddress(store) ? try? ClickHouseAddress(store) : nil
-        self.store = address == nil ? URL(filePath: store).path : store
-        storeName = address?.description ?? self.store
+        self.store = ClickHouseAddress.isAddress(store) ? store : URL(filePath: store).path
         (self.seconds, self.byteLimit) = (seconds, byteLimit)
     }
 
     package func answer(_ question: ReadQuestion) throws -> ReadAnswer {
-        let (status, output, complaint) = try run(try Self.arguments(question, store: store))
-        switch status {
-        case 0: break
+        let (status, output, error) = try run(try Self.arguments(question, store: store))
+        switch (status, error.kind) {
+        case (0, _): break
         // Without the reports of a shard that is down, as the key `partial` and the page's first note show.
-        case 3: break
-        case 64: throw ReadQuestionError(complaint)
-        default:
-            // A missing report is the reader's concern; a store that cannot be read is the operator's.
-            if complaint.contains("no report id begins with") || complaint.contains("no group") {
-                return .nothing("there is no such report or group")
-            }
-            // An error of the store begins with its path.
-            guard complaint.contains(storeName) || complaint.contains("the address of the cluster")
-            else { throw ReadQuestionError(complaint) }
-            throw ToolFailure(description: complaint)
+        case (3, _): break
+        // The reader can do something about these; about a store that cannot be read, the operator.
+        case (_, .usage), (_, .question): throw ReadQuestionError(error.message)
+        case (_, .nothing): return .nothing("there is no such report or group")
+        case (_, .failure): throw ToolFailure(description: error.message)
         }
         if question.kind == .report {
             return .page(output, policy: try Self.policy(ofPage: output))
@@ -144,12 +134,13 @@ package struct ToolReader: CollectorReader {
 
     private func run(
         _ arguments: [String]
-    ) throws -> (status: Int32, output: [UInt8], complaint: String) {
+    ) throws -> (status: Int32, output: [UInt8], error: ToolError) {
         let (process, output, complaints) = (Process(), Pipe(), Pipe())
         process.executableURL = URL(filePath: tool)
         process.arguments = arguments
         // No settings of a user, and a folder in which no version has the name of a file.
         var environment = ["PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "TZ": "UTC"]
+        environment["STALLCTL_ERRORS"] = "json"
         let password = ClickHouseAddress.passwordVariable
         environment[password] = ProcessInfo.processInfo.environment[password]
         process.environment = environment
@@ -174,16 +165,14 @@ package struct ToolReader: CollectorReader {
             kill(pid, SIGKILL)
             try? output.fileHandleForReading.close()
         }
-        let text = complaints.fileHandleForReading.readDataToEndOfFile().prefix(2000)
+        let text = complaints.fileHandleForReading.readDataToEndOfFile()
         process.waitUntilExit()
         end.cancel()
         if isTooLong { throw ReadQuestionError("the answer is too long: ask for less") }
         guard process.terminationReason == .exit else {
             throw ReadQuestionError("the answer takes too long: ask for less")
         }
-        let line = String(decoding: text, as: UTF8.self).split(separator: "\n").first ?? ""
-        let complaint = line.hasPrefix("stallctl: ") ? line.dropFirst("stallctl: ".count) : line
-        return (process.terminationStatus, bytes, String(complaint))
+        return (process.terminationStatus, bytes, ToolError(text))
     }
 
     // MARK: - Answers
@@ -200,6 +189,27 @@ package struct ToolReader: CollectorReader {
     private static func app(ofReport line: String) throws -> String {
         struct Report: Decodable { var app: String }
         return try JSONDecoder().decode(Report.self, from: Data(line.utf8)).app
+    }
+}
+
+/// The error that stallctl ended with.
+private struct ToolError {
+    /// The values of `kind` in `stallctl.error/1`.
+    enum Kind: String, Decodable { case usage, question, nothing, failure }
+
+    var kind = Kind.failure
+    var message: String
+
+    private struct Line: Decodable { var kind: Kind, message: String }
+
+    /// - Parameter text: Standard error. Its last line is the error; a program that dies may write none.
+    init(_ text: Data) {
+        let last = text.split(separator: UInt8(ascii: "\n")).last ?? Data()
+        if let line = try? JSONDecoder().decode(Line.self, from: last) {
+            (kind, message) = (line.kind, line.message)
+        } else {
+            message = String(decoding: last.prefix(2000), as: UTF8.self)
+        }
     }
 }
 

@@ -12,14 +12,13 @@ package struct CollectorLimits: Sendable {
     package var requestRate = 200.0
     package var requestBurst = 400.0
     /// Requests without a valid token, of one address.
-    package var failureRate = 1.0
-    package var failureBurst = 20.0
+    var failureRate = 1.0
+    var failureBurst = 20.0
     /// Questions of readers that are answered at the same time.
     package var readers = 4
     package var connections = 512
-    /// The time that a connection may take for a whole request, and the time that it may be idle between two.
+    /// The time that a connection may take for a whole request.
     package var requestSeconds = 60
-    package var idleSeconds = 120
 
     package init() {}
 }

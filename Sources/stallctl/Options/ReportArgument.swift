@@ -91,12 +91,14 @@ struct ReportArgument: ParsableArguments {
     }
 }
 
-private struct NoReports: Error, CustomStringConvertible {
+private struct NoReports: QuestionError {
+    let kind = ErrorKind.nothing
     var path: String
     var description: String { "\(path): the store has no reports" }
 }
 
-private struct UnknownRank: Error, CustomStringConvertible {
+private struct UnknownRank: QuestionError {
+    let kind = ErrorKind.nothing
     var path: String
     var rank, count: Int
     var description: String {
@@ -105,7 +107,8 @@ private struct UnknownRank: Error, CustomStringConvertible {
 }
 
 /// All reports of the group were pruned.
-private struct PrunedGroup: Error, CustomStringConvertible {
+private struct PrunedGroup: QuestionError {
+    let kind = ErrorKind.nothing
     var path: String
     var title: String
     var description: String {
@@ -114,7 +117,8 @@ private struct PrunedGroup: Error, CustomStringConvertible {
 }
 
 /// No report id has the given prefix.
-private struct UnknownReport: Error, CustomStringConvertible {
+private struct UnknownReport: QuestionError {
+    let kind = ErrorKind.nothing
     var path: String
     var prefix: String
     var suggestion: String?

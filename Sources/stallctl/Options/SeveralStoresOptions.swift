@@ -2,7 +2,6 @@
 
 internal import ArgumentParser
 internal import StallArchive
-internal import StallClickHouse
 internal import StallModel
 internal import StallQuery
 internal import StallStore
@@ -48,10 +47,11 @@ struct SeveralStoresOptions: ParsableArguments {
     /// Opens stores for reading.
     static func open(paths: [String]) throws -> any QueryableStore {
         guard paths.count > 1 else { return try StoreOptions.open(path: paths[0]) }
-        if let cluster = paths.first(where: ClickHouseAddress.isAddress) {
-            throw ClickHouseError.notSupported(
-                store: try ClickHouseAddress(cluster).description,
-                what: "a cluster, which has shards of its own; ask it without another --store")
+        for path in paths {
+            guard let remote = try StoreOpener.remote(path) else { continue }
+            throw NotAFile(
+                store: remote.name,
+                reason: "a cluster, which has shards of its own; ask it without another --store")
         }
         return try MergedStore(paths: paths)
     }

@@ -4,7 +4,6 @@ internal import ArgumentParser
 internal import Foundation
 internal import StallModel
 internal import StallArchive
-internal import StallClickHouse
 internal import StallQuery
 
 struct StoreOptions: ParsableArguments {
@@ -79,19 +78,20 @@ struct StoreOptions: ParsableArguments {
 
     /// Fails for a cluster: some commands need a file.
     func expectFile(for command: String) throws {
-        guard ClickHouseAddress.isAddress(path) else { return }
-        throw ClickHouseError.notSupported(
-            store: try ClickHouseAddress(path).description,
-            what: "a cluster; \(command) needs a store that is a file")
+        guard let remote = try StoreOpener.remote(path) else { return }
+        throw NotAFile(
+            store: remote.name, reason: "a cluster; \(command) needs a store that is a file")
     }
 
     /// Opens a store for reading.
     static func open(
         path: String, expecting question: AggregateQuestion? = nil
     ) throws -> any QueryableStore {
-        guard ClickHouseAddress.isAddress(path) else { return try UnfinishedNames.open(path: path) }
-        let store = try ClusterStore.open(path, expecting: question)
-        PartialAnswer.note(store.missingShards, of: store.path)
+        guard let remote = try StoreOpener.remote(path) else {
+            return try UnfinishedNames.open(path: path)
+        }
+        let (store, missing) = try remote.open(expecting: question)
+        PartialAnswer.note(missing, of: store.path)
         return store
     }
 

@@ -98,14 +98,28 @@ import Testing
 
     @Test func `a wrong question is the reader's, a broken store the operator's`() throws {
         let question = ReadQuestion(kind: .top, parameters: [], apps: [])
-        let wrong = try Script("echo 'no such time' >&2; exit 64")
-        #expect(throws: ReadQuestionError.self) { try wrong.reader.answer(question) }
-        let wide = try Script("echo 'stallctl: narrow the range' >&2; exit 1")
-        #expect { try wide.reader.answer(question) } throws: {
-            ($0 as? ReadQuestionError)?.description == "narrow the range"
+        for (kind, status) in [("usage", 64), ("question", 1)] {
+            let wrong = try Script.failing(status, kind: kind, "narrow the range")
+            #expect { try wrong.reader.answer(question) } throws: {
+                ($0 as? ReadQuestionError)?.description == "narrow the range"
+            }
         }
-        let broken = try Script("echo 'stallctl: /s: damaged' >&2; exit 1")
-        #expect { try broken.reader.answer(question) } throws: { !($0 is ReadQuestionError) }
+        let missing = try Script.failing(1, kind: "nothing", "/s: no report id begins with 7")
+        guard case .nothing = try missing.reader.answer(question) else {
+            Issue.record("an answer about nothing")
+            return
+        }
+        // Whatever its words are, and whatever is said before it.
+        for words in ["/s: damaged", "no report id begins with 7", "narrow the range"] {
+            let broken = try Script.failing(1, kind: "failure", words)
+            #expect { try broken.reader.answer(question) } throws: {
+                !($0 is ReadQuestionError) && "\($0)" == words
+            }
+        }
+        for silent in ["exit 1", "echo 'Killed: no group' >&2; exit 64", "echo '{}' >&2; exit 1"] {
+            let dead = try Script(silent)
+            #expect { try dead.reader.answer(question) } throws: { !($0 is ReadQuestionError) }
+        }
         let endless = try Script("exec yes", byteLimit: 1 << 16)
         #expect(throws: ReadQuestionError.self) { try endless.reader.answer(question) }
     }
@@ -119,8 +133,8 @@ import Testing
             return
         }
         #expect(lines.count == 1 && lines[0].contains("--store=\(cluster)"))
-        let broken = try Script(
-            "echo 'stallctl: \(cluster): no answer' >&2; exit 1", store: cluster)
+        let broken = try Script.failing(
+            1, kind: "failure", "\(cluster): no answer", store: cluster)
         #expect { try broken.reader.answer(question) } throws: { !($0 is ReadQuestionError) }
         // A page says what it lacks in its first note.
         let text = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'\">"
@@ -162,6 +176,17 @@ import Testing
                 ])
             writer.waitUntilExit()
             reader = ToolReader(tool: path.path, store: store, byteLimit: byteLimit)
+        }
+
+        /// Ends with an error, after a note, where it is asked for JSON.
+        static func failing(
+            _ status: Int, kind: String, _ message: String, store: String = "/s"
+        ) throws -> Script {
+            let line =
+                #"{"schema":"stallctl.error/1","kind":"\#(kind)","message":"\#(message)"}"#
+            return try Script(
+                "[ $STALLCTL_ERRORS = json ] && printf 'a note\\n%s\\n' '\(line)' >&2; exit \(status)",
+                store: store)
         }
 
         deinit { try? FileManager.default.removeItem(at: path) }

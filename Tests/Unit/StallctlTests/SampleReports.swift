@@ -31,7 +31,8 @@ enum SampleReports {
         var summary = ReportSummary(
             id: report.id, run: run, loop: report.loop, start: report.start,
             duration: report.duration,
-            state: report.state, verdict: report.verdict, cause: report.cause?.cause, stacks: [])
+            outcome: StallOutcome(report.state), verdict: report.verdict,
+            cause: report.cause?.cause, stacks: [])
         summary.delayed = report.delayedTime
         return summary
     }

@@ -3,7 +3,6 @@
 internal import ArgumentParser
 internal import StallAnalysis
 internal import StallArchive
-internal import StallClickHouse
 
 struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -41,8 +40,8 @@ struct Check: ParsableCommand {
 
     func run() throws {
         let path = target.path
-        if ClickHouseAddress.isAddress(path) {
-            return try show(checkCluster(path), [], of: path)
+        if let remote = try StoreOpener.remote(path) {
+            return try show(remote.check(repairing: repair), [], of: path)
         }
         if repair {
             _ = try ReportStore.open(path: path)
@@ -55,12 +54,6 @@ struct Check: ParsableCommand {
         let notes = faults.isEmpty ? try storeNotes(path: path) : []
         let isRepairable = faults.allSatisfy(\.isRepairable)
         try show(faults.map(\.description), notes, of: path, isRepairable: isRepairable)
-    }
-
-    private func checkCluster(_ path: String) throws -> [String] {
-        let cluster = try ClickHouseCluster(ClickHouseServer(ClickHouseAddress(path)))
-        if repair { try ClusterRepair(cluster).run() }
-        return try ClusterCheck.faults(of: cluster)
     }
 
     private func show(

@@ -6,7 +6,6 @@ internal import StallAnalysis
 internal import StallFormats
 internal import StallModel
 internal import StallArchive
-internal import StallClickHouse
 internal import StallQuery
 
 struct IngestCommand: ParsableCommand {
@@ -99,16 +98,15 @@ struct IngestCommand: ParsableCommand {
     func run() throws {
         let stop = StopSignal()
         let path = target.pathToCreate()
-        let address =
-            ClickHouseAddress.isAddress(path) ? try ClickHouseAddress(path) : nil
-        if address != nil { try expectClusterOptions() }
+        let remote = try StoreOpener.remote(path)
+        if remote != nil { try expectRemoteOptions() }
         var hasFailed = false
         var hasRun = false
         var lastError = ""
         repeat {
             do {
                 hasFailed =
-                    try address.map { try runOnceOnCluster($0, stop) } ?? runOnce(path, stop)
+                    try remote.map { try runOnce($0, stop) } ?? runOnce(path, stop)
                 (hasRun, lastError) = (true, "")
             } catch  where watch && hasRun && !(error is OutputError) {
                 // In --watch mode, a full disk or a long job of another process is not fatal.
@@ -134,7 +132,7 @@ struct IngestCommand: ParsableCommand {
         job.keepsSince = try keep.map(readTime)
         var quarantine = Quarantine(store: path)
         let progress = ProgressLine()
-        let grouper = DefaultGrouper(rules: try grouping.rules(forStore: path))
+        let grouper = DefaultGrouper(rules: try grouping.rulesInForce(ofFile: path))
         let result = try job.run(
             grouper: grouper, quarantine: quarantine,
             lines: { descriptor, closesIt in
@@ -181,7 +179,7 @@ struct IngestCommand: ParsableCommand {
         var metrics = Metrics(path: path)
         metrics.add(summary, at: .now)
         let store = try StoreOptions.open(path: store)
-        let grouper = DefaultGrouper(rules: try grouping.rules(forStore: store.path))
+        let grouper = DefaultGrouper(rules: try grouping.rulesInForce(ofRead: store))
         let stalls = try store.aggregates(
             AggregateQuestion(withExamples: false), grouper: grouper)
         let builds = try store.aggregates(

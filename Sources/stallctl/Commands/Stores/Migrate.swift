@@ -2,7 +2,6 @@
 
 internal import ArgumentParser
 internal import StallArchive
-internal import StallClickHouse
 
 struct Migrate: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -29,19 +28,12 @@ struct Migrate: ParsableCommand {
 
     func run() throws {
         let path = target.path
-        let (from, to) =
-            ClickHouseAddress.isAddress(path)
-            ? try migrateCluster(path) : try migrateStore(path: path)
+        let (from, to) = try StoreOpener.remote(path)?.migrate() ?? migrateStore(path: path)
         guard !json else {
             return try Output.write(json: [Row(store: path, from: from, to: to)])
         }
         let text =
             from == to ? "is up to date: schema \(to)" : "migrated from schema \(from) to \(to)"
         try Output.write(sentences: ["\(path.printable): \(text)"])
-    }
-
-    private func migrateCluster(_ path: String) throws -> (from: Int, to: Int) {
-        let cluster = try ClickHouseCluster(ClickHouseServer(ClickHouseAddress(path)))
-        return (try cluster.migrate(), ClickHouseMigration.newest)
     }
 }

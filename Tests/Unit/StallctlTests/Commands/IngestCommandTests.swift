@@ -30,6 +30,43 @@ import Testing
         try store.close()
     }
 
+    /// A central store, and jobs of users of whom one has rules of grouping.
+    @Test func `jobs with different rules do not regroup a store in turns`() throws {
+        try withTemporaryDirectory { directory in
+            try writeStore("a.sqlite", in: directory, 1...3)
+            let rules = directory.appending(path: "mine.rules")
+            try Data("skip function waitForWorker*\n".utf8).write(to: rules)
+            func title() throws -> String {
+                let top = try stallctl(
+                    ["export", "--format", "csv", "--rows", "groups", "--store", "c.sqlite"],
+                    in: directory)
+                return top.output
+            }
+            let ingest = ["ingest", "--store", "c.sqlite", "a.sqlite"]
+            let first = try stallctl(ingest, in: directory)
+            #expect(first.status == 0 && first.errors == "")
+            let before = try title()
+            #expect(before.contains("waitForWorker"))
+            let second = try stallctl(ingest + ["--rules", "mine.rules"], in: directory)
+            #expect(second.status == 0)
+            #expect(
+                second.errors
+                    == "stallctl: c.sqlite: keeps its grouping rules: mine.rules is not used; 'stallctl regroup' applies it\n"
+            )
+            #expect(try title() == before)
+            // Only this changes them, also for the job that has no rules.
+            let regroup = ["regroup", "--store", "c.sqlite", "--rules", "mine.rules"]
+            #expect(try stallctl(regroup, in: directory).output.contains("3 reports moved"))
+            let known = try stallctl(ingest + ["--rules", "mine.rules"], in: directory)
+            #expect(known.status == 0 && known.errors == "")
+            let missing = try stallctl(ingest, in: directory)
+            #expect(
+                missing.errors
+                    == "stallctl: c.sqlite: the rules that it is grouped by were not found; regrouping all of it by the built-in rules\n"
+            )
+        }
+    }
+
     @Test func `what is exported and ingested again is the same`() throws {
         try withTemporaryDirectory { directory in
             try writeStore("a.sqlite", in: directory, 1...3)

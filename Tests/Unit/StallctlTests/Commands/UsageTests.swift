@@ -109,6 +109,34 @@ extension CommandTests {
         }
     }
 
+    /// A collector acts on them: a reader's mistake is not the operator's.
+    @Test(
+        arguments: [
+            (["top", "--by", "size"], "usage", 64), (["show", "0193c1e2"], "nothing", 1),
+            (["why", "noSuchFunction"], "nothing", 1),
+            (["diff", "2.3.0", "9", "--fail-above", "1"], "question", 1),
+            (["top", "--store", "missing.sqlite"], "failure", 1),
+        ] as [([String], String, Int32)])
+    func `an error is a line of JSON for a program that wants one`(
+        words: [String], kind: String, status: Int32
+    ) throws {
+        try withTemporaryDirectory { directory in
+            try SampleReports.writeStore(
+                at: directory.appending(path: "stalls.sqlite"), [SampleReports.report()])
+            let said = try stallctl(words, in: directory, environment: ["STALLCTL_ERRORS": "json"])
+            #expect(said.status == status)
+            let lines = try objects(said.errors)
+            try #require(lines.count == 1, "\(said.errors)")
+            #expect(lines[0]["schema"] as? String == "stallctl.error/1")
+            #expect(lines[0]["kind"] as? String == kind)
+            // The reader of a collector is not shown where its store is.
+            let message = try #require(lines[0]["message"] as? String)
+            #expect(message.contains("stalls.sqlite") == false && message != "", "\(message)")
+            let plain = try stallctl(words, in: directory)
+            #expect(plain.status == status && plain.errors.contains(message), "\(plain.errors)")
+        }
+    }
+
     @Test func `a mistyped id of a few digits is not guessed at`() throws {
         try withTemporaryDirectory { directory in
             try SampleReports.writeStore(

@@ -1,6 +1,7 @@
 // A collector for tests: HTTP/1.1 on the loopback, one connection at a time, a central store behind it. It misbehaves
 // when it is told to.
 
+#if Fleet
 import Foundation
 import Glibc
 import StallAnalysis
@@ -208,3 +209,4 @@ final class LoopbackCollector: Sendable {
         return Array(result.output.utf8)
     }
 }
+#endif

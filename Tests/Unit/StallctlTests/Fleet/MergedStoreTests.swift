@@ -189,6 +189,7 @@ import Testing
         }
     }
 
+    #if Fleet
     /// Goal: a cluster is not opened as if it were a file.
     @Test func `a cluster is asked alone`() {
         let cluster = "clickhouse://stall@hub:8123/stalls"
@@ -198,4 +199,5 @@ import Testing
             "\(error)".contains("hub:8123") && "\(error)".contains("ask it without another --store")
         }
     }
+    #endif
 }

@@ -1,3 +1,4 @@
+#if Fleet
 import Foundation
 import Glibc
 import StallAnalysis
@@ -276,3 +277,4 @@ import Testing
         }
     }
 }
+#endif

@@ -1,6 +1,7 @@
 // `push`: sends what is new of stores to a collector, once or continuously. StallPush decides what an answer means; this
 // connects it with stores and reports what came of it.
 
+#if Fleet
 internal import ArgumentParser
 internal import StallAnalysis
 internal import StallArchive
@@ -188,3 +189,4 @@ struct Push: ParsableCommand {
         }
     }
 }
+#endif

@@ -1,5 +1,6 @@
 // The result of `push` as text and JSON.
 
+#if Fleet
 internal import StallAnalysis
 internal import StallModel
 internal import StallPush
@@ -109,3 +110,4 @@ enum PushView {
         }
     }
 }
+#endif

@@ -1,5 +1,6 @@
 // The way to a collector: what `stallctl push` sends, as requests.
 
+#if Fleet
 internal import Foundation
 internal import StallFormats
 internal import StallGzip
@@ -142,3 +143,4 @@ struct CollectorLine: PushLine {
         patience.wait(seconds, target.url, reason)
     }
 }
+#endif

@@ -3,13 +3,12 @@
 internal import ArgumentParser
 internal import StallAnalysis
 internal import StallArchive
-internal import StallClickHouse
 internal import StallFormats
 internal import StallModel
 
 extension IngestCommand {
     /// Refuses options that need to know of each report whether it is in the store, or a file beside the store.
-    func expectClusterOptions() throws {
+    func expectRemoteOptions() throws {
         if delete || archive != nil {
             throw ValidationError(
                 "--delete and --archive need a store that is a file: whether all of a file is in a cluster is not looked at."
@@ -23,12 +22,11 @@ extension IngestCommand {
     /// Imports what is there now.
     ///
     /// - Returns: Whether anything could not be imported.
-    func runOnceOnCluster(_ address: ClickHouseAddress, _ stop: StopSignal) throws -> Bool {
-        let cluster = try ClickHouseCluster(ClickHouseServer(address))
-        try cluster.migrate()
+    func runOnce(_ remote: any RemoteStore, _ stop: StopSignal) throws -> Bool {
         let progress = ProgressLine()
-        let grouper = DefaultGrouper(rules: try grouping.rules(forStore: target.path))
-        let (result, _) = try StagedIngest(cluster).run(grouper: grouper) { path in
+        let rules = try grouping.rulesInForce(of: remote, target.path)
+        let grouper = DefaultGrouper(rules: rules)
+        let result = try remote.ingest(grouper: grouper, rules: rules.text) { path in
             var job = IngestJob(store: path, paths: paths)
             job.allowsUnmatched = allowUnmatched
             job.holdsOnlyNews = true

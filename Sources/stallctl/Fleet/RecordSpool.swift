@@ -1,6 +1,7 @@
 // Sends new stalls as OpenTelemetry log records. The other side keeps no position, so that a file does: beside
 // the store, or where --position says (docs/decisions/0016-otlp-position-in-a-file.md).
 
+#if Fleet
 internal import Foundation
 internal import StallAnalysis
 internal import StallArchive
@@ -207,3 +208,4 @@ extension StallRecord {
             function: group.isWithoutAppFrame ? nil : group.frames.first)
     }
 }
+#endif

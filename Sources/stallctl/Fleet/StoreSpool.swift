@@ -1,5 +1,6 @@
 // The changes of a store, as lines: the store is the queue of a push, and nothing second is on a disk.
 
+#if Fleet
 internal import StallAnalysis
 internal import StallArchive
 internal import StallFormats
@@ -87,3 +88,4 @@ struct StoreSpool: PushSpool {
         try reports.reportID(of: source, seq: seq)
     }
 }
+#endif
