@@ -66,15 +66,15 @@ package struct Curl: HTTPSender, Sendable {
         let began = Self.seconds
         let process = try spawn(files)
         for transfer in transfers { transfer.output.closeEnd() }
-        let ending = Transfer.read(&transfers, isCancelled)
-        if ending != .whole { kill(process, SIGKILL) }
+        let result = Transfer.read(&transfers, isCancelled)
+        if result != .whole { kill(process, SIGKILL) }
         var status: CInt = 0
         while waitpid(process, &status, 0) < 0, errno == EINTR {}
         var failure: HTTPReply?
         let isExit = status & 0x7f == 0
         if isCancelled() {
             failure = .failed(reason: "stopped by a signal")
-        } else if case .tooLong(let limit) = ending {
+        } else if case .tooLong(let limit) = result {
             // And would be the next time.
             failure = Self.tooLong(limit)
         } else if !isExit || status >> 8 != 0 {

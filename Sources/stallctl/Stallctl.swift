@@ -34,9 +34,9 @@ struct Stallctl: ParsableCommand {
         subcommands: [
             Top.self, List.self, Show.self, Tree.self, Diff.self, Trend.self, Why.self,
             Regroup.self, Merge.self, Export.self, Report.self, IngestCommand.self, Check.self,
-            Prune.self, Push.self, Run.self,
+            Prune.self, FleetParts.push, Run.self,
             Symbolicate.self, Migrate.self,
-            Status.self,
+            Status.self, Doctor.self,
             Completions.self,
         ])
 
@@ -49,6 +49,10 @@ struct Stallctl: ParsableCommand {
         signal(SIGXFSZ, SIG_IGN)
         expectDescriptors()
         Ingest.prepareProcess()
+        guard !CommandLine.arguments.isEmpty else {
+            say("stallctl: its arguments cannot be read: /proc is not mounted")
+            Glibc.exit(1)
+        }
         do {
             // Not ArgumentParser's `version:`, which would add --version to every subcommand, where it filters reports.
             if [["--version"], ["-V"]].contains(CommandLine.arguments.dropFirst().map(\.self)) {
@@ -121,9 +125,15 @@ struct Stallctl: ParsableCommand {
 
     /// Prints the error, in one line or, for usage errors, as ArgumentParser does, and exits.
     private static func exit(after error: any Error) -> Never {
-        let code = exitCode(for: error)
+        let code = error is MissingFleet ? .validationFailure : exitCode(for: error)
         if code == .success || error is ExitCode { exit(withError: error) }
-        if code == .failure {
+        let isUsage = code != .failure && !(error is MissingFleet)
+        if ErrorLine.isWanted,
+            let line = try? (isUsage ? ErrorLine(usage: message(for: error)) : ErrorLine(error))
+                .text
+        {
+            say(line)
+        } else if !isUsage {
             say("stallctl: \(error)".printable)
         } else {
             for line in fullMessage(for: error).split(

@@ -46,8 +46,11 @@ package struct PprofProfile: ViewerWriter {
     private var places: [Entry: Int] = [:]
     private var labels: [Labels: Int] = [:]
     private var labelList: [Labels] = []
-    /// The locations of `samples`' stacks, innermost first, as they are written.
-    private var stacks: [Int64: [UInt8]] = [:]
+    /// The locations of stacks, innermost first, as they are written: where each is in `listed`, one after another. Those of
+    /// `samples`' stacks are there until they are written down.
+    private var stacks: [Int64: Range<Int>] = [:]
+    private var listed: [UInt8] = []
+    private static let listCapacity = 8 << 20
     /// A location is a function with those that were inlined into it.
     private var locations: [[Int32]: Int64] = [:]
     private var mappings: [Mapping: Int64] = [:]
@@ -91,7 +94,7 @@ package struct PprofProfile: ViewerWriter {
 
     package mutating func add(_ stall: ViewerStall) throws {
         // Between stalls: writing the entries down forgets the numbers of their labels.
-        if samples.count >= entryCapacity { try settle() }
+        if samples.count >= entryCapacity || listed.count >= Self.listCapacity { try settle() }
         let trace = stall.trace
         program = program ?? trace.run.buildID
         let key = Labels(
@@ -123,8 +126,10 @@ package struct PprofProfile: ViewerWriter {
             let numbers =
                 stack == Self.noStack
                 ? [frames.number(of: ViewerFrames.noStack)]
-                : try frames.numbers(of: stack, in: stall)
-            stacks[stack] = ProtobufMessage(packed: 1, locations(of: numbers)).bytes
+                : try frames.read(stack, in: stall)
+            let message = ProtobufMessage(packed: 1, locations(of: numbers))
+            stacks[stack] = listed.count..<listed.count + message.bytes.count
+            listed += message.bytes
         }
         let entry = Entry(stack: stack, labels: label)
         let place = places[entry] ?? samples.count
@@ -210,20 +215,27 @@ package struct PprofProfile: ViewerWriter {
     /// Writes the sums down; readers add up a stack that comes again.
     private mutating func settle() throws {
         let names = ["app", "version", "loop", "cause", "group"].map { number(of: $0) }
-        var rendered: [Int: [UInt8]] = [:]
+        var rendered = [[UInt8]?](repeating: nil, count: labelList.count)
+        var (content, message) = (ProtobufMessage(), ProtobufMessage())
         for sample in samples {
-            let entry = sample.entry
-            let numbers = ProtobufMessage(packed: 2, [sample.stalls, sample.time_ns])
-            let tail = rendered[entry.labels] ?? labelBytes(labelList[entry.labels], names)
-            rendered[entry.labels] = tail
-            var message = ProtobufMessage()
-            message.add(2, stacks[entry.stack]! + numbers.bytes + tail)
+            let label = sample.entry.labels
+            let tail = rendered[label] ?? labelBytes(labelList[label], names)
+            rendered[label] = tail
+            content.removeAll()
+            content.add(written: listed[stacks[sample.entry.stack]!])
+            content.add(packed: 2, [sample.stalls, sample.time_ns])
+            content.add(written: tail[...])
+            message.removeAll()
+            message.add(2, content)
             text.append(message.bytes)
             try text.settle()
         }
         samples.removeAll(keepingCapacity: true)
         places.removeAll(keepingCapacity: true)
-        stacks.removeAll(keepingCapacity: true)
+        if listed.count >= Self.listCapacity {
+            stacks.removeAll(keepingCapacity: true)
+            listed.removeAll(keepingCapacity: true)
+        }
         labels.removeAll(keepingCapacity: true)
         labelList.removeAll(keepingCapacity: true)
     }

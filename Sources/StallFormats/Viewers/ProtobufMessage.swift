@@ -28,10 +28,18 @@ struct ProtobufMessage {
     }
 
     /// Numbers of a repeated field, packed.
-    mutating func add(packed field: Int, _ numbers: some Sequence<Int64>) {
-        var packed = ProtobufMessage()
-        for number in numbers { packed.append(UInt64(bitPattern: number)) }
-        add(field, packed)
+    mutating func add(packed field: Int, _ numbers: [Int64]) {
+        append(UInt64(field) << 3 | 2)
+        append(numbers.reduce(0) { $0 + UInt64(Self.byteCount(UInt64(bitPattern: $1))) })
+        for number in numbers { append(UInt64(bitPattern: number)) }
+    }
+
+    /// Fields that were written before.
+    mutating func add(written fields: ArraySlice<UInt8>) { bytes += fields }
+
+    /// How long a varint is: seven bits are in a byte.
+    private static func byteCount(_ number: UInt64) -> Int {
+        max(1, (64 - number.leadingZeroBitCount + 6) / 7)
     }
 
     private mutating func append(_ number: UInt64) {

@@ -83,8 +83,7 @@ struct ViewerFrames {
         if let known = stacks[stack] {
             return Array(listed[Int(known.lowerBound)..<Int(known.upperBound)])
         }
-        var list = try stall.frames(stack).map { number(of: $0) }
-        if list.isEmpty { list = [number(of: Self.noStack)] }
+        let list = try read(stack, in: stall)
         if listed.count + list.count + 16 * stacks.count > Self.listCapacity {
             stacks.removeAll(keepingCapacity: true)
             listed.removeAll(keepingCapacity: true)
@@ -94,5 +93,10 @@ struct ViewerFrames {
         stacks[stack] = Int32(listed.count)..<Int32(listed.count + list.count)
         listed += list
         return list
+    }
+    /// The frames of a stack, for a writer that keeps what it makes of them.
+    mutating func read(_ stack: Int64, in stall: ViewerStall) throws -> [Int32] {
+        let list = try stall.frames(stack).map { number(of: $0) }
+        return list.isEmpty ? [number(of: Self.noStack)] : list
     }
 }

@@ -11,11 +11,11 @@ extension Top {
     func watch(_ store: any QueryableStore) throws {
         // With the terminal restored, die of the signal, so that the parent sees it.
         guard let end = try drawUntilEnd(store) else { return }
-        var ending = sigset_t()
-        sigemptyset(&ending)
-        sigaddset(&ending, end)
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        sigaddset(&signals, end)
         signal(end, SIG_DFL)
-        pthread_sigmask(SIG_UNBLOCK, &ending, nil)  // its parent may have blocked it
+        pthread_sigmask(SIG_UNBLOCK, &signals, nil)  // its parent may have blocked it
         raise(end)
     }
 

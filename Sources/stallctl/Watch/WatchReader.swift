@@ -3,7 +3,6 @@
 
 internal import Glibc
 internal import StallAnalysis
-internal import StallClickHouse
 internal import StallModel
 internal import StallQuery
 
@@ -59,7 +58,7 @@ struct WatchReader {
         of state: WatchState, on terminal: Terminal, clock: String
     ) throws -> WatchContent? {
         // A cluster is queried again each time; a file may be another one by now.
-        if ClickHouseAddress.isAddress(path) { return try page(of: state, on: terminal) }
+        if StoreOpener.isAddress(path) { return try page(of: state, on: terminal) }
         guard let now = FileIdentity(path: path) else {
             if file != nil { notice = "the store was deleted before \(clock)" }
             file = nil

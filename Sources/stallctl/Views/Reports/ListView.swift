@@ -1,26 +1,8 @@
-// `list` as text and CSV.
+// `list` as text.
 
 internal import StallAnalysis
-internal import StallFormats
 internal import StallModel
 internal import StallQuery
-
-extension ListingRow {
-    static let csvHeader = [
-        "id", "start", "duration_ms", "state", "verdict", "app", "version", "host", "pid", "loop",
-        "signature", "title", "wait", "frames", "cause", "ending",
-    ]
-
-    var csvFields: [CSVWriter.Field] {
-        [
-            .plain(id), .plain(start), .plain("\(durationMs)"), .plain(state), .plain(verdict),
-            .text(app), .text(version), .text(host), .plain("\(pid)"), .text(loop),
-            .plain(signature),
-            .text(title), .plain(wait ?? ""), .text(frames.joined(separator: " <- ")),
-            .plain(cause ?? ""), .plain(ending ?? ""),
-        ]
-    }
-}
 
 /// `list` as text. A column with the same value in every row is omitted.
 struct ListView {

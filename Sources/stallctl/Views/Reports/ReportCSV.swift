@@ -1,11 +1,29 @@
-// The columns of `export --format csv`. Their names are a contract.
+// The columns of `export --format csv`, and of `list --csv`. Their names are a contract.
 
 internal import StallAnalysis
 internal import StallFormats
 internal import StallModel
 internal import StallQuery
 
-/// One row per report.
+/// One row per report, in a list.
+extension ListingRow {
+    static let csvHeader = [
+        "id", "start", "duration_ms", "state", "verdict", "app", "version", "host", "pid", "loop",
+        "signature", "title", "wait", "frames", "cause", "ending",
+    ]
+
+    var csvFields: [CSVWriter.Field] {
+        [
+            .plain(id), .plain(start), .plain("\(durationMs)"), .plain(state), .plain(verdict),
+            .text(app), .text(version), .text(host), .plain("\(pid)"), .text(loop),
+            .plain(signature),
+            .text(title), .plain(wait ?? ""), .text(frames.joined(separator: " <- ")),
+            .plain(cause ?? ""), .plain(ending ?? ""),
+        ]
+    }
+}
+
+/// One row per report, with its stack.
 enum ReportCSV {
     static let header = [
         "id", "start", "duration_ms", "cpu_ms", "state", "verdict", "app", "version", "build_id",
@@ -87,7 +105,8 @@ struct OutlineCSV {
     }
 
     // Cells that were written before.
-    private var processes: [Int64: [UInt8]] = [:]
+    /// By the last digits of the loops' numbers: a fleet has many, and the reports of one follow each other.
+    private var processes: [(loop: Int64, cells: [UInt8])?] = Array(repeating: nil, count: 4096)
     /// Few, of which the last ones are likely.
     private var callouts: [(callout: Callout, cells: [UInt8])] = []
     private var groups: [Group: [UInt8]] = [:]
@@ -114,12 +133,9 @@ struct OutlineCSV {
     ) throws {
         let report = outline.report
         Self.appendStall(report, to: &row)
-        Self.append(&processes, outline.loopNumber, writer, to: &row) { ReportCSV.process(report) }
+        appendProcess(outline, writer, to: &row)
         appendCallout(report, writer, to: &row)
-        let group = Group(number: outline.groupNumber, cause: report.cause?.cause)
-        Self.append(&groups, group, writer, to: &row) {
-            ReportCSV.group(outline.group, group.cause)
-        }
+        appendGroup(outline, writer, to: &row)
         row.append(decimal: Int64(outline.samples.count))
         row.append(comma)
         let names = try heaviestNames(of: outline, lookup)
@@ -161,6 +177,18 @@ struct OutlineCSV {
         row.append(comma)
     }
 
+    private mutating func appendProcess(
+        _ outline: ReportOutline, _ writer: CSVWriter, to row: inout [UInt8]
+    ) {
+        let loop = outline.loopNumber
+        let place = Int(truncatingIfNeeded: loop) & (processes.count - 1)
+        if let known = processes[place], known.loop == loop { return row += known.cells }
+        var cells: [UInt8] = []
+        writer.append(ReportCSV.process(outline.report), to: &cells)
+        processes[place] = (loop, cells)
+        row += cells
+    }
+
     private mutating func appendCallout(
         _ report: StallReport, _ writer: CSVWriter, to row: inout [UInt8]
     ) {
@@ -177,14 +205,14 @@ struct OutlineCSV {
 
     private static let calloutLimit = 16
 
-    private static func append<Key: Hashable>(
-        _ known: inout [Key: [UInt8]], _ key: Key, _ writer: CSVWriter, to row: inout [UInt8],
-        _ fields: () -> [CSVWriter.Field]
+    private mutating func appendGroup(
+        _ outline: ReportOutline, _ writer: CSVWriter, to row: inout [UInt8]
     ) {
-        if let cells = known[key] { return row += cells }
+        let group = Group(number: outline.groupNumber, cause: outline.report.cause?.cause)
+        if let cells = groups[group] { return row += cells }
         var cells: [UInt8] = []
-        writer.append(fields(), to: &cells)
-        known[key] = cells
+        writer.append(ReportCSV.group(outline.group, group.cause), to: &cells)
+        groups[group] = cells
         row += cells
     }
 

@@ -48,15 +48,11 @@ struct ReportView {
     /// `main stalled for 1.84 s at 14:03:22.417 (photos 2.3.0, pid 4711, web-2), in a timer callout
     /// of mode default`
     var sentence: String {
-        let (verb, preposition, end) =
+        let (verb, preposition) =
             switch report.state {
-            case .open: ("stalled so far for", "since", "; its end is not recorded yet")
-            case .ended: ("stalled for", "on", report.ending?.clause ?? "")
-            case .hang:
-                (
-                    "hung for at least", "on",
-                    report.ending?.clause ?? "; the process died during the stall"
-                )
+            case .open: ("stalled so far for", "since")
+            case .ended: ("stalled for", "on")
+            case .hang: ("hung for at least", "on")
             }
         let run = report.run
         let mode = report.mode.isEmpty ? nil : "mode \(report.mode)"
@@ -67,7 +63,7 @@ struct ReportView {
             + " \(preposition) \(report.start.sentenceText(on: terminal)) "
             + "(\(run.app) \(run.version), pid \(run.pid), \(run.host))".printable
             + (place.isEmpty ? "" : ", ") + (report.phase == .unknown && mode != nil ? "in " : "")
-            + place.printable + end
+            + place.printable + report.outcome.clause
     }
 
     /// The circumstances of the stall, one sentence per line.

@@ -630,12 +630,14 @@ import Testing
         #expect(path(nil, false) == "/home/me/.local/state/stallwatch/stalls.sqlite")
     }
 
+    #if Fleet
     @Test func `help is written for people`() throws {
         let pages =
             [Stallctl.helpMessage(columns: 80)]
             + Stallctl.configuration.subcommands.map { Stallctl.helpMessage(for: $0, columns: 80) }
         try expectSnapshot(pages.joined(separator: "\n\n--------\n\n"), "help")
     }
+    #endif
 
     private func firstObject(_ lines: String) throws -> [String: Any] {
         try #require(try objects(lines).first)
