@@ -3,27 +3,26 @@
 
 Shares no code with the product: what a store looks like is read from SQLite's own schema. scripts/hostile calls it.
 
-A run is *hung* when it takes more than 10 s of CPU, does not end within 30 s, or does not obey SIGTERM within 2 s, without
-the time in which it waited for the disk. The central store is *poisoned* when top, status or check say something else
+What is a *hung* or *crashed* run stands in runs.py. The central store is *poisoned* when top, status or check say something else
 than of a store that saw only what was accepted, or when top of the good stores' hosts is not what it was before.
 
 Every hostile store is read by every reading command, alone and beside a good one (reads.py), and so are an agent's and a
 central store of which a number was changed.
 """
-import argparse, json, multiprocessing, os, queue, random, resource, shutil, signal, socket, sqlite3, subprocess, sys, tempfile, threading, time
+import argparse, json, multiprocessing, os, queue, random, shutil, socket, sqlite3, subprocess, sys, tempfile, threading
 
 import reads
+from runs import MOST_MB, ForkServer, Run
 
 FULL = dict(flips=2000, header=True, truncations=100)
 SHORT = dict(flips=25, header=False, truncations=5)
 # Inputs that one run of ingest is given.
 BATCH = 16
-MOST_MB = 200
 # SQLite takes a row of a table without row ids into memory whole: the largest here has 300 MB. Ingest refuses it before.
 MOST_READ_MB = 350
-# What is kept of an output: this program's own memory would count as that of the programs that it runs.
-OUTPUT = 16 << 20
 AGENTS = 4
+# Of a sound store.
+REPORTS = 3
 # So many of the good stores are those that others say to be; the rest is of a host that no other names.
 CLAIMED = 3
 GOOD_HOST = "the-good-host"
@@ -373,6 +372,18 @@ class Corpus:
             path = self.store("claim-names")
             self.change(path, "update location set detail = %d" % min(revision, 2**31))
             yield path
+        # Within the limits each; what they add up to is not.
+        path = self.store("claim-sums")
+        self.change(path, "with recursive n(i) as (select 1 union all select i + 1 from n limit 1100) insert into exposure "
+                    "select 1, 1000 + i, loop.id, process_run.started_us + i * 60000000, 60000000000, 310000000000000000, "
+                    "310000000000000000, 1000000000000, 310000000000000000, 1 << 53, x'' "
+                    "from n, loop join process_run on process_run.id = loop.run; update source set revision = 5000")
+        yield path
+        for _ in range(15):
+            path = self.store("claim-long")
+            self.change(path, "update report set duration_ns = 315000000000000000, cpu_ns = 315000000000000000, "
+                        "delayed_ns = 310000000000000000, checksum = null")
+            yield path
 
     def line_inputs(self):
         good = [json.loads(line) for line in self.lines]
@@ -466,31 +477,6 @@ class Corpus:
         yield write("many-reports", "\n".join(line(id="%032x" % n, seq=n + 1, revision=n + 1) for n in range(500)))
 
 
-def threads_of(process):
-    """What each thread of a process waits in, by the kernel."""
-    words = []
-    for thread in sorted(os.listdir("/proc/%d/task" % process)):
-        for name in ("comm", "wchan", "syscall"):
-            try:
-                with open("/proc/%d/task/%s/%s" % (process, thread, name)) as file:
-                    words.append(file.read().strip())
-            except OSError as error:
-                words.append(str(error))
-    return "; ".join(words)
-
-
-def waits_for_disk(process):
-    """Whether a thread of a process waits where no signal reaches it, as in fdatasync: the disk's time, not the program's."""
-    try:
-        for thread in os.listdir("/proc/%d/task" % process):
-            with open("/proc/%d/task/%s/stat" % (process, thread)) as file:
-                if file.read().rpartition(") ")[2].startswith("D"):
-                    return True
-    except OSError:
-        pass
-    return False
-
-
 def written(paths, writer):
     """The inputs as they come; ends where their writer ended without the last one, as on a full disk."""
     while True:
@@ -505,59 +491,6 @@ def written(paths, writer):
         yield path
 
 
-class Run:
-    """One run of a program, and what became of it."""
-
-    def __init__(self, command, term_after=None, seconds=30):
-        self.hung = False
-        self.where = ""
-        with tempfile.TemporaryFile() as out:
-            started = time.monotonic()
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
-                                       env=dict(os.environ, SWIFT_BACKTRACE="enable=no"))
-            try:
-                resource.prlimit(process.pid, resource.RLIMIT_CPU, (10, 12))
-                resource.prlimit(process.pid, resource.RLIMIT_CORE, (0, 0))
-            except ProcessLookupError:
-                pass
-            signalled = None
-            before = started
-            while True:
-                pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-                if pid:
-                    break
-                now = time.monotonic()
-                if waits_for_disk(process.pid):
-                    started += now - before
-                    if signalled:
-                        signalled += now - before
-                before = now
-                if term_after is not None and signalled is None and now - started > term_after:
-                    os.kill(process.pid, signal.SIGTERM)  # not send_signal, which may reap it
-                    signalled = now
-                if now - started > seconds or signalled and now - signalled > 2:
-                    self.hung = True
-                    self.where = threads_of(process.pid)
-                    os.kill(process.pid, signal.SIGKILL)
-                    pid, status, usage = os.wait4(process.pid, 0)
-                    break
-                time.sleep(0.004)
-            process.returncode = 0
-            out.seek(0)
-            self.output = out.read(OUTPUT).decode(errors="replace")
-        self.signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-        self.code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else -1
-        self.max_mb = usage.ru_maxrss // 1024
-        if self.signal == signal.SIGXCPU:
-            self.hung = True
-        # stallctl blocks SIGTERM while it ingests, and ends by itself.
-        self.crashed = self.signal in (4, 5, 6, 7, 8, 11) and not self.hung
-
-    @property
-    def is_well(self):
-        return not self.hung and not self.crashed and self.max_mb <= MOST_MB
-
-
 class Trial:
     """Gives the inputs to ingest, in batches, and to an agent at the same time."""
 
@@ -567,11 +500,13 @@ class Trial:
         self.crashed = self.hung = self.poisoned = self.died = self.inputs = self.max_mb = 0
         self.reads_mb = 0
         self.accepted = []
+        # Those of which every report was new; of others ingest has not read all.
+        self.taken = set()
         self.for_agent = queue.Queue()
         self.lock = threading.Lock()
         self.copies = os.path.join(work, "agent")
         os.makedirs(self.copies)
-        self.reads = reads.Reads(tools.stallctl, Run, self.note)
+        self.reads = reads.Reads(tools.stallctl, tools.server, good[-1], self.note)
         # Of the short form every store is read by some of the commands.
         self.commands_at_once = 4 if tools.short else len(reads.COMMANDS)
 
@@ -591,7 +526,8 @@ class Trial:
 
     def play(self, sabotage):
         if sabotage:
-            self.reads.read("/nowhere", None, [["-c", "kill -ILL $$"]], program="sh")
+            self.reads.read("/nowhere", None, [["top"]], kind=ForkServer.DIE)
+            self.reads.read("/nowhere", None, [["-c", "echo refused; exit 1"]], program="sh", is_taken=True)
         self.read_changed()
         # They mostly wait, for disks and for the stalls that they are to see. Daemons: an error here must end the program.
         agents = [threading.Thread(target=self.play_agent, args=(number,), daemon=True) for number in range(AGENTS)]
@@ -621,7 +557,7 @@ class Trial:
         good = set(self.good)
         for path in paths:
             if path not in good and path.endswith(".sqlite"):
-                self.reads.read(path, self.good[-1], self.commands())
+                self.reads.read(path, self.good[-1], self.commands(), is_taken=path in self.taken)
 
     def commands(self):
         first = self.reads.count % len(reads.COMMANDS)
@@ -677,6 +613,7 @@ class Trial:
         except (ValueError, IndexError, KeyError):
             return
         taken = {file["path"] for file in files if not file.get("error")}
+        self.taken |= {file["path"] for file in files if not file.get("error") and file["added"] >= REPORTS}
         self.accepted += [path for path in given
                           if path in taken or any(file.startswith(path + "/") for file in taken)]
 
@@ -743,6 +680,11 @@ class Trial:
                 self.poisoned += 1
                 print("poisoned: %s: exit %d\n  %s\n  %s" % (
                     command[0], ours.code, ours.output[:600], theirs.output[:600]), file=sys.stderr)
+        # Good stores are in it: every command has an answer, and so has who asks in SQL.
+        self.reads.read(self.central, None, reads.COMMANDS, is_taken=True)
+        for view, error in reads.broken_views(self.central):
+            self.reads.refused += 1
+            print("refused: view %s of %s: %s" % (view, self.central, error), file=sys.stderr)
         # And what it says of those that nothing claims to be.
         alone = os.path.join(self.work, "alone.sqlite")
         self.ingest(alone, *self.good[CLAIMED:])
@@ -784,6 +726,7 @@ def main():
     parser.add_argument("--writer", required=True)
     parser.add_argument("--agent", required=True)
     parser.add_argument("--fuzz", required=True)
+    parser.add_argument("--server", required=True, help="what ForkServer of runs.py loads into stallctl")
     parser.add_argument("--image", required=True, help="a small ELF file with DWARF")
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--seed", type=int, default=1)
@@ -793,12 +736,12 @@ def main():
         bases = []
         for index in range(4 if tools.short else 12):
             path = os.path.join(work, "base-%d.sqlite" % index)
-            subprocess.run([tools.writer, "write", path, "3"], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([tools.writer, "write", path, str(REPORTS)], check=True, stdout=subprocess.DEVNULL)
             bases.append(path)
         good = []
         for index in range(10 if tools.short else 100):
             path = os.path.join(work, "good-%03d.sqlite" % index)
-            subprocess.run([tools.writer, "write", path, "3"], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([tools.writer, "write", path, str(REPORTS)], check=True, stdout=subprocess.DEVNULL)
             if index >= CLAIMED:
                 with sqlite3.connect(path) as database:
                     database.execute("update process_run set host = ?, checksum = null", (GOOD_HOST,))
@@ -823,10 +766,10 @@ def main():
         counts = dict(part.split("=") for part in fuzz.stdout.decode().split() if "=" in part)
         if fuzz.returncode:
             trial.crashed += 1
-        print("hostile inputs=%d crashed=%d hung=%d poisoned=%d good_lost=%d host_died=%d fuzz_executions=%s max_mb=%d reads=%d reads_mb=%d" % (
+        print("hostile inputs=%d crashed=%d hung=%d poisoned=%d good_lost=%d host_died=%d fuzz_executions=%s max_mb=%d reads=%d reads_mb=%d refused=%d" % (
             trial.inputs, trial.crashed, trial.hung, trial.poisoned, trial.lost, trial.died,
-            counts.get("executions", "0"), trial.max_mb, trial.reads.count, trial.reads_mb))
-        bad = trial.crashed + trial.hung + trial.poisoned + trial.lost + trial.died
+            counts.get("executions", "0"), trial.max_mb, trial.reads.count, trial.reads_mb, trial.reads.refused))
+        bad = trial.crashed + trial.hung + trial.poisoned + trial.lost + trial.died + trial.reads.refused
         sys.exit(1 if bad or trial.max_mb > MOST_MB or trial.reads_mb > MOST_READ_MB else 0)
 
 

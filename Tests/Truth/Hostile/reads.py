@@ -2,7 +2,9 @@
 
 hostile.py gives it the stores. Whatever a store holds, a command that reads it answers or says in one line why it does not.
 """
-import os, queue, sqlite3, threading
+import os, queue, sqlite3, sys, threading, time
+
+from runs import ForkServer, Run
 
 SEVERAL = (
     ["top", "--json"], ["top", "--group", "inclusive"], ["trend"], ["diff", "..2026-06-01", "2026-06-01.."], ["status", "--json"],
@@ -71,33 +73,85 @@ def numbers(base, short):
     return [c for c in found if not short or "%s.%s" % c in NUMBERS]
 
 
+def answered(run):
+    """Whether a command told what is in a store; also that a report is not in it, or what is wrong with it."""
+    if run.code == 0 or run.hung or run.crashed:
+        return True
+    # `check` found something, and says what.
+    answers = ('"schema":"stallctl.check/1"', "the store has no reports", "no report id begins with")
+    return run.code == 1 and any(words in run.output for words in answers)
+
+
+def broken_views(path, seconds=60):
+    """The views of a store that SQLite cannot read, or not in time, with what it says."""
+    database = sqlite3.connect("file:%s?mode=ro" % path, uri=True)
+    for (view,) in database.execute("select name from sqlite_schema where type = 'view'").fetchall():
+        end = time.monotonic() + seconds
+        database.set_progress_handler(lambda: time.monotonic() > end, 100_000)
+        try:
+            for _ in database.execute("select * from %s limit 1000" % view):
+                pass
+        except sqlite3.Error as error:
+            yield view, error
+    database.close()
+
+
 class Reads:
-    """Runs the commands, and notes through `note(run, what, path)` what became of each."""
+    """Runs the commands, and notes through `note(run, what, path)` what became of each.
 
-    def __init__(self, stallctl, run, note):
-        self.stallctl, self.run, self.note = stallctl, run, note
-        self.count, self.lock = 0, threading.Lock()
+    Most are run by a fork server for each reader; every `COLD`th, and each with which something is wrong, as a process of
+    its own.
+    """
+    COLD = 16
 
-    def read(self, path, beside, commands, program=None):
-        waiting = queue.SimpleQueue()
+    def __init__(self, stallctl, library, good, note):
+        self.stallctl, self.note = stallctl, note
+        self.count, self.refused, self.lock = 0, 0, threading.Lock()
+        self.servers = queue.SimpleQueue()
+        for _ in range(READERS):
+            self.servers.put(ForkServer(stallctl, library, COMMANDS, good))
+
+    def read(self, path, beside, commands, program=None, kind=ForkServer.RUN, is_taken=False):
+        """Reads a store; one that ingest has taken must be answered for. `program` and `kind` are SABOTAGE's."""
+        waiting, failures = queue.SimpleQueue(), []
         for command in commands:
-            waiting.put([program or self.stallctl] + command + ["--store", path])
+            waiting.put(command + ["--store", path])
             if beside and command in SEVERAL:
-                waiting.put([self.stallctl] + command + ["--store", path, "--store", beside])
+                waiting.put(command + ["--store", path, "--store", beside])
 
-        def work():
-            while True:
-                try:
+        def work(server):
+            try:
+                while True:
                     command = waiting.get_nowait()
-                except queue.Empty:
-                    return
-                run = self.run(command)
-                with self.lock:
-                    self.count += 1
-                self.note(run, "read", " ".join(command[1:]))
+                    with self.lock:
+                        self.count += 1
+                        is_cold = kind == ForkServer.RUN and (program or self.count % self.COLD == 0)
+                    run = self.alone(command, program) if is_cold else server.run(command, kind)
+                    self.judge(run, command, is_taken)
+                    if not is_cold and (run.hung or run.crashed or is_taken and not answered(run)):
+                        again = self.alone(command)
+                        print("  as a process of its own: hung=%s signal=%d exit %d" % (again.hung, again.signal, again.code),
+                              file=sys.stderr)
+            except queue.Empty:
+                self.servers.put(server)
+            except BaseException as error:
+                failures.append(error)
 
-        threads = [threading.Thread(target=work, daemon=True) for _ in range(READERS)]
+        threads = [threading.Thread(target=work, args=(self.servers.get(),), daemon=True) for _ in range(READERS)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
+        # A part that was not read must not pass for one that was.
+        if failures:
+            raise failures[0]
+
+    def alone(self, command, program=None):
+        return Run([program or self.stallctl, *command], keeps_all=False)
+
+    def judge(self, run, command, is_taken):
+        if is_taken and not answered(run):
+            with self.lock:
+                self.refused += 1
+            print("refused: %s: exit %d: %s" % (" ".join(command), run.code, run.output.strip()[-300:]), file=sys.stderr)
+        self.note(run, "read", " ".join(command))

@@ -185,11 +185,13 @@ def judge_trend(judge, central, truth, question):
         judge.number(f"{begin} max_ms", row["max_ms"], longest)
 
 
-def judge_diff(judge, central, truth, names, sides, options=()):
+def judge_diff(judge, central, truth, names, sides, options=(), keys=("signature", "inclusive", "loop", "host")):
+    """All groups together are the same stalls by whatever they are grouped."""
     right = truths.comparison(truth, sides)
-    said = central.ask("diff", *names, "--limit", "100000", *options)[0]
-    for field, value in right.items():
-        judge.number(field, said[field], value)
+    for key in keys:
+        said = central.ask("diff", *names, "--limit", "100000", "--group", key, *options)[0]
+        for field, value in right.items():
+            judge.number(f"by {key}: {field}", said[field], value)
 
 
 def judge_list(judge, central, truth, question, limit):
@@ -395,7 +397,7 @@ def judge_pruned(judge, central, truth, draw):
     for names, sides, options in diffs(truth, draw):
         judge.where = f"pruned, diff {' '.join(names)}"
         if not sides[0].has_time:
-            judge_diff(judge, central, truth, names, sides, options)
+            judge_diff(judge, central, truth, names, sides, options, ("signature", "loop"))
 
 
 def sabotage(path):

@@ -46,14 +46,19 @@ import Testing
             "StallAgent", "StallModel", "StallRunLoop", "Metrics", "CoreMetrics",
         ],
         "StallTracing": ["CLinux", "Tracing"],
-        "StallAgentC": ["StallAgent", "CStallAgent", "Dispatch"],
+        "StallAgentC": ["StallAgent", "StallDoor", "CStallAgent", "Dispatch"],
         "StallPreload": [
             "StallAgent", "StallDoor", "CEpollDoor", "CStallPreload", "Logging", "Synchronization",
         ],
+        // Other processes, seen from outside: threads, stacks and tasks.
+        "StallInspection": system.union(["StallModel", "CInspection", "CStackCapture"]),
+        // An app with the agent in it, which stallctl plays.
+        "StallDoctor": system.union(["StallAgent", "StallModel", "CLinux"]),
         "stallctl": system.union([
             "StallModel", "StallQuery", "StallSymbols", "StallSymbolFiles", "StallStore",
             "StallArchive", "StallAnalysis", "StallFormats", "StallHTTP", "StallPush",
-            "StallClickHouse", "StallGzip", "CZlib", "ArgumentParser", "Foundation",
+            "StallClickHouse", "StallGzip", "CZlib", "StallInspection", "StallCause", "StallDoctor",
+            "ArgumentParser", "Foundation",
         ]),
         "StallCollector": system.union([
             "StallModel", "StallQuery", "StallStore", "StallArchive", "StallAnalysis",
@@ -109,6 +114,22 @@ import Testing
                 #expect(!calls.contains { line.contains($0) }, "\(path): \(line)")
             }
         }
+    }
+
+    /// A build without the trait Fleet compiles neither those modules nor that folder.
+    @Test func `one folder of stallctl imports the fleet's modules`() throws {
+        let fleet: Set = ["StallClickHouse", "StallPush", "StallHTTP"]
+        var found = 0
+        for (path, lines) in try SourceTree.files(of: "stallctl") {
+            let imported = Set(lines.compactMap(Self.importedModule)).intersection(fleet)
+            guard path.hasPrefix("stallctl/Fleet/") else {
+                #expect(imported.isEmpty, "\(path) imports \(imported)")
+                continue
+            }
+            found += imported.count
+            #expect(imported.isEmpty || lines.contains("#if Fleet"), "\(path)")
+        }
+        #expect(found > 0)
     }
 
     @Test(

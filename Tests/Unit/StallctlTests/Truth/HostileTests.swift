@@ -4,7 +4,7 @@ import Testing
 
 /// Goal: nothing that a file holds ends, hangs or ruins what reads it.
 /// Method: `make hostile` with a few inputs of each kind, among good stores, each of which some commands read. With
-/// SABOTAGE=1 a roll-up is changed, and one of the reading commands is a program that dies.
+/// SABOTAGE=1 a roll-up is changed, and two of the reading commands are programs that die and that refuse.
 @Suite struct HostileTests {
     private func lastLine(environment: [String: String] = [:]) throws -> (String, String) {
         let script = try BuiltProgram(
@@ -23,13 +23,14 @@ import Testing
         #expect(Int(size.1)! > 150 && Int(size.2)! <= 200, "\(output)")
         let reads = try #require(line.firstMatch(of: /reads=(\d+) reads_mb=(\d+)/), "\(output)")
         #expect(Int(reads.1)! > 500 && Int(reads.2)! <= 350, "\(output)")
+        #expect(line.hasSuffix(" refused=0"), "\(output)")
     }
 
     @Test func `a poisoned store is seen`() throws {
         let (line, output) = try lastLine(environment: ["SABOTAGE": "1"])
         #expect(line.contains(/poisoned=[1-9]/), "\(output)")
-        // And a reading command that dies.
-        #expect(line.contains(/crashed=1\b/), "\(output)")
+        // And a reading command that dies, and one that does not answer.
+        #expect(line.contains(/crashed=1\b/) && line.hasSuffix(" refused=1"), "\(output)")
     }
 
     @Test func `inputs that cannot be written end it`() throws {

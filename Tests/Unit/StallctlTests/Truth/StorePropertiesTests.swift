@@ -141,6 +141,15 @@ import Testing
             [["export", "--format", $0], ["export", "--format", $0, "--limit", "7"]]
         }
 
+    /// A command's output: status, both streams, and the file `profile` where it is the last word before the store.
+    private func everything(_ words: [String], in directory: URL) throws -> String {
+        let profile = directory.appending(path: "profile")
+        try? FileManager.default.removeItem(at: profile)
+        let result = try stallctl(words, in: directory)
+        let bytes = (try? Data(contentsOf: profile)) ?? Data()
+        return "\(result.status)\n\(result.output)\(result.errors)\(bytes.base64EncodedString())"
+    }
+
     /// What a command writes of the honest apps.
     private func answer(_ words: [String], in directory: URL) throws -> String {
         let apps = ["--store", "c", "--app", "photos", "--app", "mail"]
@@ -198,6 +207,25 @@ import Testing
                     }
                 }
             }
+            for words in Self.commands where !commands.contains(words) {
+                let one = try everything(words + ["--store", "c"], in: directory)
+                for stores in [["a", "b"], ["b", "a"]] {
+                    let both = try everything(
+                        words + stores.flatMap { ["--store", $0] }, in: directory)
+                    // Never the answer of one of them.
+                    if !["top", "trend", "diff"].contains(words[0]) {
+                        #expect(both.hasPrefix("64\n"), "\(words)")
+                        #expect(both.contains("needs one --store; there were 2"), "\(words)")
+                        continue
+                    }
+                    // The hints below name the stores, and commands that take several.
+                    func table(_ text: String) -> String {
+                        let hints = text.firstRange(of: "\nNext: ")
+                        return String(hints.map { text[..<$0.lowerBound] } ?? text[...])
+                    }
+                    expectSame(table(both), table(one), "\(words) \(stores)")
+                }
+            }
             let one = try objects(["status", "--json", "--store", "c"], in: directory)[0]
             let both = try objects(
                 ["status", "--json", "--store", "a", "--store", "b"], in: directory)[0]
@@ -246,6 +274,20 @@ import Testing
                         for name in ["significant", "cannot_tell", "unit"] {
                             #expect(
                                 "\(row[name] ?? "")" == "\(other[name] ?? "")", "\(group) \(name)")
+                        }
+                        for name in ["units", "rate_ms_per_hour"] {
+                            for (side, otherSide) in [("_a", "_b"), ("_b", "_a")] {
+                                let (one, two) = (row[name + side], other[name + otherSide])
+                                #expect("\(one ?? "")" == "\(two ?? "")", "\(group) \(name)")
+                            }
+                        }
+                        for (bound, otherBound) in [
+                            ("ratio_low", "ratio_high"), ("ratio_high", "ratio_low"),
+                        ] {
+                            guard let edge = row[bound] as? Double, edge > 0 else { continue }
+                            // The other way round, no bound is none either.
+                            let inverse = try #require(other[otherBound] as? Double, "\(group)")
+                            #expect(abs(edge * inverse - 1) < 1e-3, "\(group) \(bound)")
                         }
                         let change = try #require(row["change"] as? String)
                         #expect(
