@@ -14,8 +14,9 @@ extension StallMonitor {
     /// the report of each shows the others; ``watchCooperativePool(threshold:)`` then reports only what no job
     /// explains.
     ///
-    /// Jobs of the main actor and of custom executors are not watched, nor jobs that were enqueued before. A custom
-    /// global executor, such as SwiftNIO's, must be installed before. If the runtime has no hook for jobs, or their
+    /// Jobs of the main actor and of custom executors are not watched, nor jobs that were enqueued before, or before the
+    /// first job of their priority has run, which takes some milliseconds. A custom global executor, such as SwiftNIO's,
+    /// must be installed before. If the runtime has no hook for jobs, or their
     /// executor is not Dispatch's, the pool is watched instead, and that is logged.
     ///
     /// - Parameter threshold: How long a job may occupy its thread; the configuration's threshold if nil. At least 20
