@@ -49,6 +49,16 @@ static call_evidence examine_return_address(walk *walk, uint64_t return_address,
     return cached->evidence;
 }
 
+// Whether `function` may have been called there. Code in no image, which was compiled at run time, has no table either,
+// but a call is one.
+static bool may_return_to(walk *walk, uint64_t return_address, uint64_t function) {
+    const uint64_t address = return_address & walk->architecture->address_mask;
+    if (address < 8) return false;
+    return stall_cfi_image_containing(&walk->unwinder->tables, address - 1)
+        ? examine_return_address(walk, address, function) != NO_CALL
+        : read_call(walk, address, function) != NO_CALL;
+}
+
 static bool find_frame_size(walk *walk, uint64_t function, uint64_t *size) {
     cached_frame_size *cached = &walk->unwinder->frame_sizes[stall_table_index(function, 8)];
     if (cached->function != function) {
@@ -82,7 +92,7 @@ static bool leads_outwards(
         if (result != STEP_DONE) return result == STEP_OUTERMOST;
         const uint64_t counter = trial.registers.value[original->architecture->program_counter];
         // Dead frames are inconsistent: the function that one returns to has called another one.
-        if (!trial.is_interrupted && examine_return_address(&trial, counter, trial.function) == NO_CALL) return false;
+        if (!trial.is_interrupted && !may_return_to(&trial, counter, trial.function)) return false;
     }
     return true;
 }

@@ -8,7 +8,10 @@
 #include "stack_walk.h"
 #include "stall_memory.h"
 
-enum { SIGNAL_FRAME_LIMIT = 32 };
+enum {
+    SIGNAL_FRAME_LIMIT = 32,
+    COMPILED_BLOCK_SIZE = 512 << 10,  // bytes; hand-written code without tables is far less
+};
 
 static void forget_rows(stall_unwinder *unwinder) {
     memset(unwinder->rows, 0, sizeof unwinder->rows);
@@ -210,9 +213,15 @@ static step_result step_by_row(walk *walk, const cfi_row *row, const cfi_functio
     return enter_caller(walk, cfa, caller.value[column], is_signal_frame);
 }
 
-// Code in no image, as just-in-time compilers make it: there is no table, and no end to search for. If it keeps a frame
-// pointer, as they do for debuggers' and profilers' sake, the frame is {caller's frame pointer, return address} on both
-// processors. Other saved registers are not known afterwards.
+// V8's built-in functions: its compiler made them when the program was built, in one block of the image without tables.
+static bool is_in_compiled_block(walk *walk, uint64_t address) {
+    uint64_t start, end;
+    return stall_cfi_find_gap(&walk->unwinder->tables, address, &start, &end) && end - start >= COMPILED_BLOCK_SIZE;
+}
+
+// Code of just-in-time compilers, in no image or in a block without tables: there is no start to search for. If it keeps
+// a frame pointer, as they do for debuggers' and profilers' sake, the frame is {caller's frame pointer, return address}
+// on both processors. Other saved registers are not known afterwards.
 static step_result step_by_frame_pointer(walk *walk, uint64_t address) {
     const stall_architecture *architecture = walk->architecture;
     const unsigned number = architecture->frame_pointer;
@@ -250,6 +259,8 @@ static step_result step(walk *walk) {
         if (!row_is_usual(walk, &unwinder->program.row, &function, &usual)) {
             return step_by_row(walk, &unwinder->program.row, &function);
         }
+    } else if (is_in_compiled_block(walk, address)) {
+        return step_by_frame_pointer(walk, address);
     } else if (!stall_walk_row_from_code(walk, address, &usual)) {
         return stall_cfi_image_containing(&unwinder->tables, address) ? STEP_LOST : step_by_frame_pointer(walk, address);
     }

@@ -4,10 +4,11 @@
 import CStackCapture
 import Glibc
 
-/// Code addresses and tables in one mapping: 8 KiB of code, then the header, then the entries.
+/// Code addresses and tables in one mapping: the code, 8 KiB if nothing else is said, then the header, then the entries.
 final class CraftedImage {
     static let codeSize = 8192
     static let size = 4 * codeSize
+    let codeSize: Int
     let memory: UnsafeMutableRawBufferPointer
 
     /// A function at `start..<end` (offsets in the code), described by call frame instructions.
@@ -19,11 +20,12 @@ final class CraftedImage {
         var returnAddress: UInt8 = 16
     }
 
-    init(_ functions: [Function]) {
-        let address = mmap(
-            nil, Self.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)!
-        memory = UnsafeMutableRawBufferPointer(start: address, count: Self.size)
-        let header = Self.codeSize
+    init(_ functions: [Function], codeSize: Int = CraftedImage.codeSize) {
+        self.codeSize = codeSize
+        let size = codeSize + Self.size - Self.codeSize
+        let address = mmap(nil, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)!
+        memory = UnsafeMutableRawBufferPointer(start: address, count: size)
+        let header = codeSize
         var at = header + 12 + 8 * functions.count
         var table: [(location: Int, entry: Int)] = []
         for function in functions.sorted(by: { $0.range.lowerBound < $1.range.lowerBound }) {
@@ -83,8 +85,7 @@ struct CraftedStack {
         let unwinder = stall_unwinder_create(stall_architecture_x86_64)!
         defer { stall_unwinder_destroy(unwinder) }
         _ = stall_unwinder_add_image(
-            unwinder, image.base, image.base + UInt64(CraftedImage.size),
-            image.address(CraftedImage.codeSize))
+            unwinder, image.base, image.address(image.memory.count), image.address(image.codeSize))
         return unwind(unwinder, capacity: capacity, registers: registers)
     }
 

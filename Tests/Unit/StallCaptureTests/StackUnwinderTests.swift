@@ -502,3 +502,66 @@ private let outermost = CraftedImage.Function(
         #expect(!isTruncated)
     }
 }
+
+/// Goal: the stack goes on through code that a compiler made at run time, or as V8 makes its own when it is built.
+/// Method: such code, which has no table and keeps a frame pointer, is called from the outermost function at 0x1013 and
+/// calls another one, both by a register.
+@Suite struct GeneratedCodeTests {
+    static let callByRegister: [UInt8] = [0xff, 0xd0]
+
+    static func image(codeSize: Int = CraftedImage.codeSize) -> CraftedImage {
+        let image = CraftedImage(
+            [
+                .init(range: 0x100..<0x180, instructions: [], commonInstructions: entry),
+                .init(
+                    range: 0x200..<0x280, instructions: [0x0c, 6, 16, 0x86, 2],
+                    commonInstructions: entry), outermost,
+            ], codeSize: codeSize)
+        image.write(LostFramePointerTests.prologue, at: 0x200)
+        image.write(callByRegister, at: 0x1013)
+        return image
+    }
+
+    @Test(arguments: [(1 << 20, 3), (1 << 16, 2)])
+    func `a large part of an image without tables, not a small one`(codeSize: Int, frames: Int) {
+        let image = Self.image(codeSize: codeSize)
+        let place = codeSize / 2
+        image.write(Self.callByRegister, at: place)
+        var stack = CraftedStack()
+        stack.words[4] = image.address(place + 2)
+        stack.words[10] = stack.address(20)
+        stack.words[11] = image.address(0x1015)
+        let (found, isTruncated) = stack.unwind(
+            image,
+            registers: [rsp: stack.address(4), rbp: stack.address(10), rip: image.address(0x120)])
+        #expect(
+            found.map(\.address) == [0x120, place + 2, 0x1015].prefix(frames).map(image.address))
+        #expect(isTruncated == (frames == 2))
+        #expect(found.last?.is_guessed == (frames == 3))
+    }
+
+    /// The thread blocks, so that its frame pointer is not known, and the function at 0x200 needs it.
+    @Test func `behind a frame whose pointer is searched for`() {
+        let image = Self.image()
+        let generated = CraftedImage([outermost])  // in no image that the unwinder knows
+        generated.write(Self.callByRegister, at: 0x300)
+        image.write([0xe8, 0xe3, 0xff, 0xff, 0xff], at: 0x218)  // of 0x200, by itself
+        var stack = CraftedStack()
+        stack.words[4] = image.address(0x21d)
+        // It made room at run time: its frame is not where its prologue puts it.
+        stack.words[20] = stack.address(24)
+        stack.words[21] = image.address(0x21d)
+        stack.words[24] = stack.address(30)
+        stack.words[25] = generated.address(0x302)
+        stack.words[30] = stack.address(40)
+        stack.words[31] = image.address(0x1015)
+        let (found, isTruncated) = stack.unwind(
+            image, registers: [rsp: stack.address(4), rip: image.address(0x120)])
+        #expect(
+            found.map(\.address) == [
+                image.address(0x120), image.address(0x21d), image.address(0x21d),
+                generated.address(0x302), image.address(0x1015),
+            ])
+        #expect(!isTruncated)
+    }
+}
