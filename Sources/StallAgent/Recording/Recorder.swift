@@ -419,7 +419,10 @@ private struct Recording {
         let began = pending.incident.began.nanoseconds
         stall_process_record_name(
             watchdog.processRecord, began, report.id.words.high, report.id.words.low)
-        store.record(report, images: images)
+        // Nothing would give a script's names once the process has ended.
+        let scripts = report.locations.filter { names[$0]?.first?.isScript == true }
+        let known = Dictionary(scripts.map { ($0, names[$0] ?? []) }) { first, _ in first }
+        store.record(report, images: images, names: known)
         // A report is kept again when its cause is known.
         if report.state != .open, ended.last?.report != report.id {
             ended.append((report.id, began))

@@ -19,7 +19,8 @@ struct StoreConnection {
     private var pause = Duration.seconds(1)
     private var lastError: String?
     /// Reports that could not be written yet, in order of arrival.
-    private var waiting: [(report: StallReport, images: ImageTable)] = []
+    private var waiting:
+        [(report: StallReport, images: ImageTable, names: [CodeLocation: [Frame]])] = []
     /// Reports to pass to callbacks once they are written, by id.
     private var notices: [UniqueID: StallReport] = [:]
     private var durable: [StallReport] = []
@@ -64,9 +65,13 @@ struct StoreConnection {
 
     /// Records a report. If it cannot be written now, it is retried later: without its end the stall would look like a
     /// hang. If too many wait, the oldest are counted as lost.
-    mutating func record(_ report: StallReport, images: ImageTable) {
+    ///
+    /// - Parameter names: Of those of its locations whose names are known already.
+    mutating func record(
+        _ report: StallReport, images: ImageTable, names: [CodeLocation: [Frame]] = [:]
+    ) {
         waiting.removeAll { $0.report.id == report.id }
-        waiting.append((report, images))
+        waiting.append((report, images, names))
         open()
         flush()
         // If the file was deleted, a new one receives the waiting reports.
@@ -130,7 +135,8 @@ struct StoreConnection {
         while store != nil, let next = waiting.first {
             let isWritten = attempt { connection throws(StoreError) in
                 guard let store = connection.store else { return false }
-                try store.record(next.report, images: next.images.images)
+                try store.record(
+                    next.report, images: next.images.images, names: next.names)
                 connection.recovered()
                 return true
             }

@@ -61,12 +61,21 @@ package final class AgentStore {
     /// Keeps a report of this process: adds it, or brings the open one with its id up to date. A
     /// report that has ended is final.
     ///
-    /// - Parameter images: Where the loader has put the images that the report's locations name;
-    ///   others may be among them.
-    package func record(_ report: StallReport, images: [Image]) throws(StoreError) {
+    /// - Parameters:
+    ///   - images: Where the loader has put the images that the report's locations name; others may be among them.
+    ///   - names: Of locations of the report, as `symbolize` takes them, unless the store has theirs.
+    package func record(
+        _ report: StallReport, images: [Image], names: [CodeLocation: [Frame]] = [:]
+    ) throws(StoreError) {
         precondition(report.run.id == run.id, "an agent records its own process only")
         try makeRoomNowAndThen()
-        try write { writer in try writer.record(report, images: images) }
+        try write { writer in
+            try writer.record(report, images: images)
+            let unnamed = try writer.unsymbolized(Array(names.keys))
+            if !unnamed.isEmpty {
+                try writer.symbolize(names.filter { unnamed.contains($0.key) }, areFinal: true)
+            }
+        }
     }
 
     /// Those of the locations that are not symbolized yet, each once.

@@ -142,6 +142,51 @@ import Testing
         }
     }
 
+    /// The agent writes what is known before it looks for the interpreter's own symbols.
+    @Test(.enabled(if: access(python, X_OK) == 0))
+    func `a Python program that is killed in its stall has names`() throws {
+        let program = Repository.root.appending(path: "Tests/Fixtures/RunFixture/killed.py").path
+        try withTemporaryDirectory { directory in
+            let store = directory.appending(path: "killed.sqlite").path
+            let run = try Oracle.run(
+                BuiltProgram.directory.appending(path: "stallctl").path,
+                ["run", "--store", store, "--", Self.python, program, store],
+                environment: Self.environment)
+            #expect(run.status == SIGKILL, "\(run.errors)")
+            let list = try Oracle.run(
+                BuiltProgram.directory.appending(path: "stallctl").path,
+                ["list", "--store", store, "--csv"], environment: Self.environment)
+            #expect(list.output.contains("load_settings <- main"), "\(list.output)")
+        }
+    }
+
+    private static let node = "/usr/bin/node"
+
+    /// V8 writes the names of its functions where it is told to. Their stacks lead through its built-in functions.
+    @Test(.enabled(if: access(node, X_OK) == 0))
+    func `a stall of a Node program names its JavaScript functions`() throws {
+        let program = Repository.root.appending(path: "Tests/Fixtures/RunFixture/stalls.js").path
+        try withTemporaryDirectory { directory in
+            let store = directory.appending(path: "node.sqlite").path
+            let run = try Oracle.run(
+                BuiltProgram.directory.appending(path: "stallctl").path,
+                [
+                    "run", "--store", store, "--", Self.node, "--perf-basic-prof",
+                    "--interpreted-frames-native-stack", program,
+                ], environment: Self.environment)
+            try #require(run.status == 0, "\(run.errors)")
+            let list = try Oracle.run(
+                BuiltProgram.directory.appending(path: "stallctl").path,
+                ["list", "--store", store, "--csv"], environment: Self.environment)
+            #expect(list.output.contains("ipc in runTool <- "), "\(list.output)")
+            let reports = try ReportStore.open(path: store).reports(ReportFilter(), limit: nil)
+            let frames = reports.flatMap(\.samples).flatMap(\.frames).filter { $0.file == program }
+            // V8 writes down where a function begins.
+            let functions = Set(frames.map { "\($0.function ?? ""):\($0.line ?? 0)" })
+            #expect(functions.isSuperset(of: ["computeHash:5", "runTool:12"]), "\(functions)")
+        }
+    }
+
     @Test func `rests, sleeps, clients, pools and loops that were left are no stalls`() throws {
         let scenarios = ["idle", "bootstrap", "sleeps", "pool", "client", "left", "handler"]
         for (scenario, played) in try play(scenarios) {
