@@ -172,7 +172,8 @@ import Testing
                 BuiltProgram.directory.appending(path: "stallctl").path,
                 [
                     "run", "--store", store, "--", Self.node, "--perf-basic-prof",
-                    "--interpreted-frames-native-stack", program,
+                    "--interpreted-frames-native-stack", "--no-logfile-per-isolate",
+                    "--logfile=/dev/null", program,
                 ], environment: Self.environment)
             try #require(run.status == 0, "\(run.errors)")
             let list = try Oracle.run(
