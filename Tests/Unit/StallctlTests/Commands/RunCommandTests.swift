@@ -173,7 +173,7 @@ import Testing
                 [
                     "run", "--store", store, "--", Self.node, "--perf-basic-prof",
                     "--interpreted-frames-native-stack", "--no-logfile-per-isolate",
-                    "--logfile=/dev/null", program,
+                    "--logfile=+", program,
                 ], environment: Self.environment)
             try #require(run.status == 0, "\(run.errors)")
             let list = try Oracle.run(
