@@ -103,7 +103,8 @@ preload: setup
 	$(SWIFT) build -c release --target StallPreload
 	@scripts/build-preload "$$($(SWIFT) build -c release --show-bin-path)"
 
-# Unmodified programs below `stallctl run`, with PLANTS (50) planted stalls each, in ten minutes. SABOTAGE=1 must show missed.
+# Unmodified programs below `stallctl run`, with PLANTS (50) planted stalls each, judged by the kernel's trace if run as root; ten
+# minutes. SABOTAGE=1 must show missed.
 # scripts/setup-truth installs the programs.
 truth-programs: preload
 	@scripts/truth-programs
