@@ -67,6 +67,15 @@ static bool is_same(const seen_wait *seen, const seen_wait *call) {
     return false;
 }
 
+// Foundation's run loops poll the descriptor of their epoll set and then take what is there, from one frame: both are waits
+// for the set.
+static void take_for_set(seen_wait *now, const seen_wait *seen) {
+    if (seen->call.kind != DOOR_EPOLL || now->call.kind == DOOR_EPOLL) return;
+    if (now->file_count != 1 || now->files[0] != seen->files[0]) return;
+    now->call = seen->call;
+    now->place.caller = seen->place.caller;
+}
+
 static void come_back(seen_wait *seen, door_place place) {
     const bool is_there = seen->place.frame == place.frame && seen->place.caller == place.caller;
     seen->returns = is_there ? seen->returns + (seen->returns < UINT32_MAX) : 1;
@@ -129,16 +138,18 @@ bool waits_note(thread_waits *waits, const wait_call *call) {
     const int saved = errno;
     seen_wait now = describe(call);
     bool rests = true;
+    take_for_set(&now, &waits->loop);
+    take_for_set(&now, &waits->former);
     if (is_same(&waits->loop, &now)) {
-        come_back(&waits->loop, call->place);
+        come_back(&waits->loop, now.place);
         if (waits->other.call.kind != 0) waits->other = (seen_wait){0};
     } else if (waits->former.total >= ENOUGH_RETURNS && is_same(&waits->former, &now)) {
         seen_wait former = waits->former;
-        come_back(&former, call->place);
+        come_back(&former, now.place);
         set_loop(waits, former);
     } else {
         if (is_same(&waits->other, &now)) {
-            come_back(&waits->other, call->place);
+            come_back(&waits->other, now.place);
         } else {
             now.strength = strength_of(&now);
             waits->other = now;

@@ -73,6 +73,24 @@ import Testing
         #expect((0..<4).map { _ in thread.poll(event) } == [false, false, true, true])
     }
 
+    /// As Foundation's run loops do, on the main thread and on others.
+    @Test func `a poll of an epoll set's descriptor is a wait for the set`() {
+        let thread = Thread()
+        let (set, port) = (thread.set(), thread.event())
+        _ = thread.poll(set, caller: 2)
+        for _ in 0..<50 {
+            #expect(thread.epoll(set))
+            #expect(!thread.poll(port, caller: 3))
+            #expect(thread.poll(set, caller: 2))
+        }
+        #expect(thread.waits.loop.returns >= ENOUGH_RETURNS)
+        // The loop's work: another set, and a poll of that.
+        let other = thread.set()
+        #expect(!thread.poll(other, at: 0x7FFE_0000, caller: 4))
+        #expect(!thread.epoll(other, at: 0x7FFE_0000))
+        #expect(thread.poll(set, caller: 2))
+    }
+
     @Test func `a wait for one connection, for nothing, or at an address that is none, is work`() {
         let thread = Thread()
         let connection = thread.pair()
