@@ -10,7 +10,7 @@
 
 enum {
     SIGNAL_FRAME_LIMIT = 32,
-    COMPILED_BLOCK_SIZE = 512 << 10,  // bytes; hand-written code without tables is far less
+    COMPILED_BLOCK_SIZE = 512 << 10,  // bytes
 };
 
 static void forget_rows(stall_unwinder *unwinder) {
@@ -214,6 +214,7 @@ static step_result step_by_row(walk *walk, const cfi_row *row, const cfi_functio
 }
 
 // V8's built-in functions: its compiler made them when the program was built, in one block of the image without tables.
+// Functions of C and assembly that have none, in such a block or before much data, are walked by their code.
 static bool is_in_compiled_block(walk *walk, uint64_t address) {
     uint64_t start, end;
     return stall_cfi_find_gap(&walk->unwinder->tables, address, &start, &end) && end - start >= COMPILED_BLOCK_SIZE;
@@ -259,10 +260,9 @@ static step_result step(walk *walk) {
         if (!row_is_usual(walk, &unwinder->program.row, &function, &usual)) {
             return step_by_row(walk, &unwinder->program.row, &function);
         }
-    } else if (is_in_compiled_block(walk, address)) {
-        return step_by_frame_pointer(walk, address);
     } else if (!stall_walk_row_from_code(walk, address, &usual)) {
-        return stall_cfi_image_containing(&unwinder->tables, address) ? STEP_LOST : step_by_frame_pointer(walk, address);
+        const bool is_known = stall_cfi_image_containing(&unwinder->tables, address) && !is_in_compiled_block(walk, address);
+        return is_known ? STEP_LOST : step_by_frame_pointer(walk, address);
     }
     usual.address = address;
     *cached = usual;
