@@ -173,12 +173,17 @@ static bool is_loops(
 }
 
 // A signal handler that interrupts the wait is deeper in the stack, or on the alternate one. A wait that was left by
-// longjmp is not on the stack any more.
-static bool interrupts_wait(const stall_door *door, door_place place) {
+// longjmp is not on the stack any more: the loop goes on above it or, where it makes its own wait again and again, below.
+static bool interrupts_wait(stall_door *door, door_identity call, door_place place) {
     stack_t alternate;
     if (!door->is_inside) return false;
-    return place.frame < door->place.frame
+    const bool is_inner = place.frame < door->place.frame
         || (sigaltstack(NULL, &alternate) == 0 && alternate.ss_flags & SS_ONSTACK);
+    if (!is_inner || door->loop.kind != call.kind || door->loop.key != call.key) return is_inner;
+    const bool is_same = door->inner.frame == place.frame && door->inner.caller == place.caller;
+    door->inner = place;
+    door->inner_count = is_same ? door->inner_count + 1 : 1;
+    return door->inner_count < ENOUGH_WAITS;
 }
 
 bool door_enter(
@@ -190,9 +195,10 @@ bool door_enter(
         return false;
     }
     if (door->is_disabled) return false;
-    if (interrupts_wait(door, place)) return false;
+    if (interrupts_wait(door, call, place)) return false;
     if (!is_loops(door, call, descriptors, count, stride, place)) return false;
     door->is_inside = true;
+    door->inner_count = 0;
     door->place = place;
     __atomic_store_n(&door->crossings, door->crossings + 1, __ATOMIC_RELEASE);
     if (is_instant) {

@@ -37,6 +37,8 @@ struct stall_door {
     bool is_inside;
     uint32_t weight;  ///< how many iterations the last one stands for
     door_place place;  ///< of the loop's last wait
+    door_place inner;  ///< of the last wait below it
+    int inner_count;   ///< how often that came, one after another
 };
 
 /// The calling thread's door; NULL for nearly all threads.

@@ -36,6 +36,8 @@ typedef struct {
     bool is_inside;       ///< the wait that lasts was reported to the agent
     bool is_pending;      ///< the loop's wait lasts, and the agent is not there yet
     thread_waits waits;
+    door_place inner;      ///< of the last wait within one
+    uint32_t inner_count;  ///< how often that came, one after another
 } waiting_thread;
 
 static waiting_thread threads[THREAD_LIMIT];
@@ -201,15 +203,25 @@ static void prepare(waiting_thread *thread, uintptr_t frame) {
     thread->is_pending = true;
 }
 
+// A signal handler's wait within a wait, unless it is the loop's own again and again: then that one was left by longjmp.
+static bool interrupts_wait(waiting_thread *thread, door_identity call, door_place place) {
+    const seen_wait *loop = &thread->waits.loop;
+    if (!preload_agent()) return true;
+    if (place.frame >= loop->place.frame) return false;
+    if (loop->call.kind != call.kind || loop->call.key != call.key) return true;
+    const bool is_same = thread->inner.frame == place.frame && thread->inner.caller == place.caller;
+    thread->inner = place;
+    thread->inner_count = is_same ? thread->inner_count + 1 : 1;
+    return thread->inner_count < ENOUGH_RETURNS;
+}
+
 bool door_enter(
     stall_door *door, door_identity call, const int *descriptors, size_t count, size_t stride, bool is_instant,
     door_place place) {
     waiting_thread *thread = (waiting_thread *)door;
     const int saved = errno;
-    // A signal handler's wait within a wait.
     if (thread->is_inside) {
-        const stall_preload_agent *agent = preload_agent();
-        if (place.frame < thread->waits.loop.place.frame || !agent) return false;
+        if (interrupts_wait(thread, call, place)) return false;
         thread->is_inside = false;  // it was left by longjmp
     }
     const wait_call now = {call, descriptors, count, stride, place};
@@ -220,6 +232,7 @@ bool door_enter(
     const stall_preload_agent *agent = preload_agent();
     thread->is_inside = agent && is_watched(thread)
         && agent->enter(is_instant, place.frame, place.caller);
+    thread->inner_count = 0;
     errno = saved;
     return thread->is_inside || thread->is_pending;
 }

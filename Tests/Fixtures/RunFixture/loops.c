@@ -3,12 +3,14 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -39,6 +41,30 @@ static void wait_several(const int *files, int milliseconds) {
 static void wait_one(int file, int milliseconds) {
     struct pollfd polled = {file, POLLIN, 0};
     poll(&polled, 1, milliseconds);
+}
+
+extern int __poll_chk(struct pollfd *, nfds_t, int, size_t);
+
+// As a program that is compiled with _FORTIFY_SOURCE.
+__attribute__((noinline)) static void wait_fortified(const int *files, int milliseconds) {
+    struct pollfd polled[2] = {{files[0], POLLIN, 0}, {files[1], POLLIN, 0}};
+    __poll_chk(polled, 2, milliseconds, sizeof polled);
+}
+
+static sigjmp_buf start;
+
+static void jump_out(int number) {
+    (void)number;
+    siglongjmp(start, 1);
+}
+
+// The loop goes on below the wait that it left.
+__attribute__((noinline)) static void serve_deeper(int set) {
+    volatile char room[4096] = {0};
+    for (int i = 0; i < 5; i++) wait_for(set, SHORT_MS);
+    planned_stall();
+    for (int i = 0; i < 2; i++) wait_for(set, REST_MS / 2);
+    room[0] = 1;
 }
 
 static void serve_after(int waits, void (*callout)(void)) {
@@ -168,8 +194,30 @@ int main(int count, char **words) {
         // Arguments that are none: libc's answers.
         printf("%d ", poll((struct pollfd *)-1, 1, 10));
         printf("%d ", poll((struct pollfd *)8, 1, 10));
+        // More elements than there are: the array ends with its page.
+        char *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        munmap(page + 4096, 4096);
+        printf("%d ", poll((struct pollfd *)(page + 4096) - 1, 1 << 30, 10));
+        printf("%d ", select(1, (fd_set *)16, NULL, NULL, &(struct timeval){0, 1000}));
         printf("%d ", epoll_wait(-1, NULL, 1, 10));
         printf("%d\n", select(-1, NULL, NULL, NULL, &(struct timeval){0, 1000}));
+    }
+    if (strcmp(scenario, "fortified") == 0) {
+        const int files[] = {eventfd(0, EFD_CLOEXEC), eventfd(0, EFD_CLOEXEC)};
+        for (int i = 0; i < 5; i++) wait_fortified(files, SHORT_MS);
+        wait_one(open("/dev/null", O_RDONLY), 1);
+        planned_stall();
+        for (int i = 0; i < 2; i++) wait_fortified(files, REST_MS / 2);
+    }
+    if (strcmp(scenario, "jump") == 0) {
+        const int set = make_set();
+        for (int i = 0; i < 5; i++) wait_for(set, SHORT_MS);
+        signal(SIGALRM, jump_out);
+        if (sigsetjmp(start, 1) == 0) {
+            ualarm(SHORT_MS * 1000, 0);
+            wait_for(set, REST_MS);
+        }
+        serve_deeper(set);
     }
     if (strcmp(scenario, "child") == 0) {
         // Before the first wait, as a daemon does; after it, as a worker's parent does.

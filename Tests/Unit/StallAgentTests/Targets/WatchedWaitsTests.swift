@@ -10,7 +10,8 @@ import Testing
 /// Method: programs with loops in C that wait by each call; the symbols of the built programs.
 @Suite(.serialized) struct WatchedWaitsTests {
     static let calls = [
-        "epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "select", "pselect",
+        "epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "__poll_chk", "__ppoll_chk",
+        "select", "pselect",
     ]
 
     @Test func `a stall between two waits is one report, whatever the loop waits by`() throws {
