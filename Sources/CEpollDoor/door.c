@@ -173,7 +173,7 @@ static bool is_loops(
 }
 
 // A signal handler that interrupts the wait is deeper in the stack, or on the alternate one. A wait that was left by
-// longjmp is not on the stack any more: the loop goes on above it or, where it makes its own wait again and again, below.
+// longjmp is not on the stack any more: the loop continues above it or, where it makes its own wait again and again, below.
 static bool interrupts_wait(stall_door *door, door_identity call, door_place place) {
     stack_t alternate;
     if (!door->is_inside) return false;

@@ -89,7 +89,7 @@ static int kernel_poll(struct pollfd *files, nfds_t count, int timeout) {
     struct timespec limit = {timeout / 1000, timeout % 1000 * 1000000L};
     return kernel_ppoll(files, count, timeout < 0 ? NULL : &limit, NULL);
 }
-// What libc's do where a program's array is smaller than it says.
+// As libc's functions, if a program's array is smaller than it says.
 static void check_size(nfds_t count, size_t bytes) {
     if (bytes / sizeof(struct pollfd) < count) abort();
 }

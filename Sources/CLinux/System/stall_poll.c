@@ -21,7 +21,7 @@ typedef struct {
     int count;
 } taken_numbers;
 
-// What another thread holds a standard number with.
+// The files that other threads have at standard numbers, by their inodes.
 typedef struct {
     bool is_held;
     uint64_t files[STANDARD_COUNT];  ///< 0: nothing that is to be moved
