@@ -23,21 +23,6 @@ extension SourceGuard {
         return facts.isRegular && facts.size > 0
     }
 
-    /// Refuses a journal that names another one: SQLite would look for that anywhere, and delete it.
-    static func expectOwnJournal(_ path: String, of original: String) throws(StoreError) {
-        let descriptor = open(path + "-journal", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
-        guard descriptor >= 0 else { return }
-        defer { close(descriptor) }
-        let size = lseek(descriptor, 0, SEEK_END)
-        var end = [UInt8](repeating: 0, count: 8)
-        guard size >= 8, pread(descriptor, &end, 8, size - 8) == 8,
-            end == [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]
-        else { return }
-        throw .badCompanion(
-            path: original,
-            detail: "its -journal file names another journal, which no stallwatch store does")
-    }
-
     /// An empty file, or a database without anything in it, that is being written at this moment.
     static func isBeingCreated(_ path: String) -> Bool {
         if companions.contains(where: {

@@ -27,6 +27,7 @@ package struct StoreFile {
     ) throws(StoreError) -> StoreFile {
         try createIfMissing(path, followsLinks: followsLinks)
         try SourceGuard.expectPlainCompanions(path.followingLink)
+        try SourceGuard.expectOwnJournal(path.followingLink)
         try expectWritable(path)
         // Foreign keys stay off, as SQLite has them: every reference is made from a row that was found or added just
         // before, in the same transaction. Looking each up again would double the work, and deleting a row would search
