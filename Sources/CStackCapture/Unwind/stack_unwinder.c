@@ -223,12 +223,24 @@ static bool is_in_compiled_block(walk *walk, uint64_t address) {
 // Code of just-in-time compilers, in no image or in a block without tables: there is no start to search for. If it keeps
 // a frame pointer, as they do for debuggers' and profilers' sake, the frame is {caller's frame pointer, return address}
 // on both processors. Other saved registers are not known afterwards.
+//
+// A function of it without a frame, or at its first instruction, has its return address at the stack pointer on x86_64:
+// then the frame pointer is its caller's.
 static step_result step_by_frame_pointer(walk *walk, uint64_t address) {
     const stall_architecture *architecture = walk->architecture;
     const unsigned number = architecture->frame_pointer;
+    const uint64_t stack = walk->registers.value[architecture->stack_pointer];
     uint64_t caller, return_address, target;
     uint8_t code[8];
     walk->function = address;
+    if (walk->is_interrupted && architecture->return_address == architecture->program_counter
+        && stall_walk_read_word(walk, stack, &return_address) && return_address >= 4096
+        && stall_read_exactly(code, return_address - 8, 8) && architecture->call_target(code, return_address, &target)
+        && (target == 0 || (target <= address && address - target < CODE_LIMIT))) {
+        walk->registers.known &= UINT64_C(1) << number;
+        walk->is_guessed = true;
+        return enter_caller(walk, stack + 8, return_address, false);
+    }
     if (!is_known(walk, number)) return stall_walk_recover(walk, number, address) ? step(walk) : STEP_LOST;
     const uint64_t frame = walk->registers.value[number], cfa = frame + 16;
     if (frame % 8 != 0 || !is_above(walk, cfa)) return STEP_LOST;

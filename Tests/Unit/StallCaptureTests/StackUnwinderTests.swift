@@ -540,6 +540,27 @@ private let outermost = CraftedImage.Function(
         #expect(found.last?.is_guessed == (frames == 3))
     }
 
+    /// V8's stubs have none. Their caller's frame is the nearest that the frame pointer leads to.
+    @Test func `from a function without a frame`() {
+        let image = Self.image()
+        let generated = CraftedImage([outermost])  // in no image that the unwinder knows
+        generated.write(Self.callByRegister, at: 0x300)
+        var stack = CraftedStack()
+        stack.words[4] = generated.address(0x302)
+        stack.words[20] = stack.address(30)
+        stack.words[21] = image.address(0x1015)
+        let (found, isTruncated) = stack.unwind(
+            image,
+            registers: [
+                rsp: stack.address(4), rbp: stack.address(20), rip: generated.address(0x400),
+            ])
+        #expect(
+            found.map(\.address) == [
+                generated.address(0x400), generated.address(0x302), image.address(0x1015),
+            ])
+        #expect(!isTruncated)
+    }
+
     /// The thread blocks, so that its frame pointer is not known, and the function at 0x200 needs it.
     @Test func `behind a frame whose pointer is searched for`() {
         let image = Self.image()
