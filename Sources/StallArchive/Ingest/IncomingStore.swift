@@ -218,17 +218,37 @@ final class IncomingStore: @unchecked Sendable {
         return try row.step() && row.integer() == 1
     }
 
+    /// The columns of a stretch of watched time that identify it.
+    struct ExposureKey {
+        var revision: Int64
+        var start_us: Int64
+        var loop: Int64
+    }
+
     /// The stretch of watched time of the highest revision up to one.
-    func lastExposure(
-        ofSource source: Int64, upTo limit: Int64
-    ) throws -> (revision: Int64, start_us: Int64)? {
+    func lastExposure(ofSource source: Int64, upTo limit: Int64) throws -> ExposureKey? {
         let row = try connection.prepare(
             """
-            select revision, start_us from exposure where source = ? and revision <= ?
+            select revision, start_us, loop from exposure where source = ? and revision <= ?
             order by revision desc limit 1
             """)
         try row.bind(source, limit)
-        return try row.step() ? (row.integer(), row.integer()) : nil
+        return try row.step()
+            ? ExposureKey(
+                revision: try row.integer(), start_us: try row.integer(), loop: try row.integer())
+            : nil
+    }
+
+    /// The process that a report is of; nil when there is no such report.
+    func run(ofReport seq: Int64, ofSource source: Int64) throws -> ProcessRun? {
+        let row = try connection.prepare("select loop from report where source = ? and seq = ?")
+        return try row.found(source, seq).map(run(ofLoop:))
+    }
+
+    /// The process that a loop is of.
+    func run(ofLoop loop: Int64) throws -> ProcessRun {
+        let rows = try rows()
+        return try rows.run(rows.loop(loop).run)
     }
 
     /// The loops of a source that a central store has noted as watched. Their watched time may be held under another

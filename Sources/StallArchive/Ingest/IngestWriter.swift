@@ -38,7 +38,7 @@ final class IngestWriter {
         exposures = try ExposureRows(connection)
         exposureDays = try ExposureDays(connection)
         same = try SameReports(connection, reports: reports, grouping: grouping)
-        families = try SourceFamilies(connection)
+        families = try SourceFamilies(connection, interner: interner)
         files = try SourceFileRows(connection)
         evidence = try EvidenceWriter(connection)
         positions = try PushedPositions(connection)

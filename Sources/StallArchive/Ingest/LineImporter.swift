@@ -32,7 +32,7 @@ final class LineImporter {
         self.interner = interner
         self.reports = reports
         self.grouping = grouping
-        families = try SourceFamilies(connection)
+        families = try SourceFamilies(connection, interner: interner)
         pruned = try PrunedReports(connection, grouping)
         countLine = try connection.prepare(
             "update source set line_count = line_count + 1 where id = ?")

@@ -30,10 +30,12 @@ final class SourceFamilies {
     /// nothing.
     var holdsOnlyNews = false
 
+    private let runSources: RunSources
     private let findFamily, add, findReport, findLast, findExposure, anyExposure, findPruned,
         findAnywhere: Statement
 
-    init(_ connection: Connection) throws {
+    init(_ connection: Connection, interner: Interner) throws {
+        runSources = try RunSources(connection, interner: interner)
         findFamily = try connection.prepare(
             """
             select id, store, \(SourceWatermark.columns) from source
@@ -206,7 +208,7 @@ final class SourceFamilies {
                 || holds(family, seq: theirs.seq, id: theirs.id)
             {
                 found = .related
-            } else if try !wasPruned(theirs.start_us) {
+            } else if try !isElsewhere(theirs, source, incoming), try !wasPruned(theirs.start_us) {
                 return .different
             }
         }
@@ -223,8 +225,10 @@ final class SourceFamilies {
             // Stores that were imported by programs before schema version 4 have none.
             try anyExposure.number(branch.id) == 1
         {
-            return try holdsExposure(family, revision: last.revision, start_us: last.start_us)
-                ? .related : .different
+            if try holdsExposure(family, revision: last.revision, start_us: last.start_us) {
+                return .related
+            }
+            guard try isElsewhere(last, incoming) else { return .different }
         }
         return found
     }
@@ -239,6 +243,24 @@ final class SourceFamilies {
             theirs.revision > seq, try !wasPruned(theirs.start_us)
         else { return false }
         return try !holdsExposure(family, revision: theirs.revision, start_us: theirs.start_us)
+            && !isElsewhere(theirs, incoming)
+    }
+
+    /// Whether a source of another name has the report: then it is not imported again, and that this source does not
+    /// have it shows nothing.
+    private func isElsewhere(
+        _ report: IncomingStore.ReportKey, _ source: IncomingStore.Source, _ incoming: IncomingStore
+    ) throws -> Bool {
+        guard let run = try incoming.run(ofReport: report.seq, ofSource: source.id) else {
+            return false
+        }
+        return try runSources.holds(report, of: run)
+    }
+
+    private func isElsewhere(
+        _ stretch: IncomingStore.ExposureKey, _ incoming: IncomingStore
+    ) throws -> Bool {
+        try runSources.holds(stretch, of: incoming.run(ofLoop: stretch.loop))
     }
 
     private func wasPruned(_ start_us: Int64) throws -> Bool {

@@ -70,4 +70,36 @@ import TestSupport
         let status = try ReportStore.open(path: directory("above.sqlite")).status()
         #expect(status.losses == [.dropped: 9] && status.reportCount == 3)
     }
+
+    /// A restored image, or a store that claims to be another: its reports are here under the first identity.
+    @Test func `a store under another identity is one source, however often it comes`() throws {
+        try write(3, to: "a.sqlite", seed: 1)
+        try FileManager.default.copyItem(
+            atPath: directory("a.sqlite"), toPath: directory("b.sqlite"))
+        let place = StoreLocation(of: directory("b.sqlite"))
+        try RawDatabase(directory("b.sqlite")).query(
+            """
+            update source
+            set store = randomblob(16), inode = \(place.inode), device = \(place.device)
+            """)
+        func ingest(_ names: String...) throws -> (added: Int, sources: Int) {
+            let ingest = try Ingest(into: directory("central.sqlite"))
+            let summary = try ingest.run(names.map { directory($0) })
+            try ingest.close()
+            let database = try RawDatabase(directory("central.sqlite"))
+            return (summary.addedCount, try database.number("select count(*) from source"))
+        }
+        for round in 0..<3 {
+            #expect(try ingest("a.sqlite", "b.sqlite", "b.sqlite") == (round == 0 ? 3 : 0, 2))
+            #expect(try ingest("b.sqlite") == (0, 2))
+        }
+        // Another copy of that name, and new reports of both.
+        try FileManager.default.copyItem(
+            atPath: directory("b.sqlite"), toPath: directory("c.sqlite"))
+        #expect(try ingest("c.sqlite", "a.sqlite") == (0, 2))
+        try write(2, to: "b.sqlite", seed: 2)
+        #expect(try ingest("a.sqlite", "b.sqlite") == (2, 2))
+        #expect(try ingest("b.sqlite", "c.sqlite") == (0, 2))
+        try expectSound(directory("central.sqlite"))
+    }
 }
