@@ -24,7 +24,7 @@ final class IngestWriter {
     private var storedRows: StoredRows?
     private let allSources, setRevision, setPosition, noteLines: Statement
     private let findCounted, setLoss, contentVersion: Statement
-    private let here = ProcessLife.current()
+    let here = ProcessLife.current()
     private var lastContentVersion: Int64?
     /// Another process had written when the present transaction began.
     private(set) var hasForgotten = false

@@ -11,6 +11,7 @@ final class RowImporter {
     private let grouping: Grouping
     private let same: SameReports
     private let evidence: EvidenceWriter
+    private let here: ProcessLife
     // From the incoming store's numbers to central ones.
     private var runs: [Int64: (id: Int64, uuid: UniqueID)] = [:]
     private var loops: [Int64: Int64] = [:]
@@ -34,8 +35,9 @@ final class RowImporter {
 
     init(
         _ incoming: IncomingStore, interner: Interner, reports: ReportRows, grouping: Grouping,
-        same: SameReports, evidence: EvidenceWriter
+        same: SameReports, evidence: EvidenceWriter, here: ProcessLife
     ) {
+        self.here = here
         self.same = same
         self.evidence = evidence
         self.incoming = incoming
@@ -66,13 +68,11 @@ final class RowImporter {
     ) throws -> (added: Int, changed: Int) {
         var (added, changed) = (0, 0)
         for index in rows.indices {
+            if position.covers(seq: rows[index].seq, revision: rows[index].revision) { continue }
+            let other = try sibling?(rows[index].seq, rows[index].id)
+            try end(&rows[index], ifEndedIn: other ?? target)
             let row = rows[index]
-            if position.covers(seq: row.seq, revision: row.revision) { continue }
-            if let other = try sibling?(row.seq, row.id),
-                try !same.makeRoom(for: row, in: other)
-            {
-                continue
-            }
+            if let other, try !same.makeRoom(for: row, in: other) { continue }
             // Of a source of lines nothing says how far it was taken.
             if source.hasLines, try reports.isKnown(row, source: target) { continue }
             if row.seq <= lastKnown, try same.isSurpassed(row, in: target) { continue }
@@ -85,6 +85,18 @@ final class RowImporter {
         if incoming.isLarge { try grouping.flushMany() }
         trim()
         return (added, changed)
+    }
+
+    /// Ends an open stall of a process that is gone where a copy's record of it has an end already: in any order of import
+    /// the same two ends are compared.
+    private func end(_ row: inout ReportRow, ifEndedIn source: Int64) throws {
+        guard row.state == .open, incoming.role == .agent,
+            let known = try reports.progress(source: source, seq: row.seq),
+            known.id == row.id, !known.isOpen
+        else { return }
+        let run = try incoming.run(ofLoop: row.loop)
+        guard let end = OpenReport(row, of: run).end(in: incoming.path, here) else { return }
+        row.end(as: end)
     }
 
     /// Forgets numbers where very many are known; they are found again.

@@ -49,7 +49,8 @@ final class StoreTransfer {
         rest = incoming.sources[...]
         rows = RowImporter(
             incoming, interner: writer.interner, reports: writer.reports,
-            grouping: writer.grouping, same: writer.same, evidence: writer.evidence)
+            grouping: writer.grouping, same: writer.same, evidence: writer.evidence,
+            here: writer.here)
         rows.takesAllNames = writer.families.holdsOnlyNews
     }
 

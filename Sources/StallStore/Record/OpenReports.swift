@@ -50,8 +50,25 @@ package struct OpenReport {
     var duration_ns: Int64
     var run: ProcessRun
 
+    package init(_ row: ReportRow, of run: ProcessRun) {
+        self.init(seq: row.seq, id: row.id, duration_ns: row.duration_ns, run: run)
+    }
+
+    init(seq: Int64, id: UniqueID, duration_ns: Int64, run: ProcessRun) {
+        (self.seq, self.id, self.duration_ns, self.run) = (seq, id, duration_ns, run)
+    }
+
     /// How the stall ended, if its process is over.
     package func end(in store: String, _ here: ProcessLife) -> OpenStallEnd? {
         ProcessRecord(of: run, besideStore: store).end(of: id, here, known_ns: duration_ns)
+    }
+}
+
+extension ReportRow {
+    /// Ends an open stall as `OpenReports` does in a store.
+    package mutating func end(as end: OpenStallEnd) {
+        outcome = end.outcome
+        duration_ns = end.duration_ns ?? duration_ns
+        delayed_ns = min(delayed_ns, duration_ns)
     }
 }

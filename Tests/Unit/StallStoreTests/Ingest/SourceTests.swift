@@ -102,4 +102,39 @@ import TestSupport
         #expect(try ingest("b.sqlite", "c.sqlite") == (0, 2))
         try expectSound(directory("central.sqlite"))
     }
+
+    /// Both continued with a stall: one was seen to end, the other's process is gone. Which of both lasted longer shows
+    /// only once the open one is ended too.
+    @Test(arguments: [(5, 2), (2, 5)], [["a", "b"], ["b", "a"], ["b", "a", "b"]])
+    func `a copy whose process is gone counts the same before and after one that ended`(
+        seconds: (open: Int, ended: Int), order: [String]
+    ) throws {
+        try write(1, to: "a.sqlite", seed: 1)
+        try FileManager.default.copyItem(
+            atPath: directory("a.sqlite"), toPath: directory("b.sqlite"))
+        let shared = try #require(
+            RawDatabase(directory("a.sqlite")).query("select hex(id) from report")[0][0])
+        // The copy does not know that it is one, and both go on.
+        let place = StoreLocation(of: directory("b.sqlite"))
+        try RawDatabase(directory("b.sqlite")).query(
+            "update source set inode = \(place.inode), device = \(place.device)")
+        try write(1, to: "a.sqlite", seed: 2)
+        try write(1, to: "b.sqlite", seed: 3)
+        for (name, state, duration) in [("a", 0, seconds.open), ("b", 1, seconds.ended)] {
+            try RawDatabase(directory(name + ".sqlite")).query(
+                """
+                update process_run
+                set host = '\(ProcessLife.current().host)', boot_id = 'an earlier one', checksum = null;
+                update report set state = \(state), duration_ns = \(duration) * 1000000000, checksum = null
+                where seq = (select min(seq) from report)
+                """)
+        }
+        let ingest = try Ingest(into: directory("central.sqlite"))
+        for name in order { _ = try ingest.run([directory(name + ".sqlite")]) }
+        try ingest.close()
+        let stored = try RawDatabase(directory("central.sqlite")).query(
+            "select state, duration_ns / 1000000000 from report where hex(id) = '\(shared)'")
+        #expect(stored == [seconds.open > seconds.ended ? ["2", "5"] : ["1", "5"]])
+        #expect(try checkStore(path: directory("central.sqlite")).isEmpty)
+    }
 }
