@@ -12,15 +12,16 @@ central store of which a number was changed.
 import argparse, json, multiprocessing, os, queue, random, shutil, socket, sqlite3, subprocess, sys, tempfile, threading
 
 import reads
+from reads import MOST_READ_MB
 from runs import MOST_MB, ForkServer, Run
 
 FULL = dict(flips=2000, header=True, truncations=100)
 SHORT = dict(flips=25, header=False, truncations=5)
 # Inputs that one run of ingest is given.
 BATCH = 16
-# SQLite takes a row of a table without row ids into memory whole: the largest here has 300 MB. Ingest refuses it before.
-MOST_READ_MB = 350
-AGENTS = 4
+AGENTS, READERS = 4, 2
+# Batches that wait for a reader: each of them is files that nothing else touches meanwhile.
+MOST_WAITING = 8
 # Of a sound store.
 REPORTS = 3
 # So many of the good stores are those that others say to be; the rest is of a host that no other names.
@@ -492,21 +493,23 @@ def written(paths, writer):
 
 
 class Trial:
-    """Gives the inputs to ingest, in batches, and to an agent at the same time."""
+    """Gives the inputs to ingest, in batches; then each batch to a reader, and what is read to an agent."""
 
     def __init__(self, tools, work, corpus, good):
         self.tools, self.work, self.corpus, self.good = tools, work, corpus, good
         self.central = os.path.join(work, "central.sqlite")
         self.crashed = self.hung = self.poisoned = self.died = self.inputs = self.max_mb = 0
         self.reads_mb = 0
+        # In the order in which they were: of two stores of one name the first one keeps it.
         self.accepted = []
         # Those of which every report was new; of others ingest has not read all.
         self.taken = set()
-        self.for_agent = queue.Queue()
+        self.for_reader, self.for_agent = queue.Queue(MOST_WAITING), queue.Queue()
         self.lock = threading.Lock()
         self.copies = os.path.join(work, "agent")
         os.makedirs(self.copies)
-        self.reads = reads.Reads(tools.stallctl, tools.server, good[-1], self.note)
+        self.readers = [reads.Reads(tools.stallctl, tools.server, good[-1], self.note) for _ in range(READERS)]
+        self.failures = []
         # Of the short form every store is read by some of the commands.
         self.commands_at_once = 4 if tools.short else len(reads.COMMANDS)
 
@@ -526,13 +529,14 @@ class Trial:
 
     def play(self, sabotage):
         if sabotage:
-            self.reads.read("/nowhere", None, [["top"]], kind=ForkServer.DIE)
-            self.reads.read("/nowhere", None, [["-c", "echo refused; exit 1"]], program="sh", is_taken=True)
-        self.read_changed()
-        # They mostly wait, for disks and for the stalls that they are to see. Daemons: an error here must end the program.
+            self.readers[0].read("/nowhere", None, [["top"]], kind=ForkServer.DIE)
+            self.readers[0].read("/nowhere", None, [["-c", "echo refused; exit 1"]], program="sh", is_taken=True)
+        # Agents mostly wait, for disks and for the stalls that they are to see. Daemons: an error here must end the program.
+        readers = [threading.Thread(target=self.play_reader, args=(reader,), daemon=True) for reader in self.readers]
         agents = [threading.Thread(target=self.play_agent, args=(number,), daemon=True) for number in range(AGENTS)]
-        for agent in agents:
-            agent.start()
+        for thread in readers + agents:
+            thread.start()
+        self.read_changed()
         good, batch = list(self.good), []
         for path in self.corpus:
             self.inputs += 1
@@ -546,21 +550,47 @@ class Trial:
                 self.take(batch + ([good.pop()] if good else []))
                 batch = []
         self.take(batch + good)
-        for _ in agents:
-            self.for_agent.put(None)
-        for agent in agents:
-            agent.join()
+        for threads, waiting in ((readers, self.for_reader), (agents, self.for_agent)):
+            for _ in threads:
+                self.hand_over(waiting, None)
+            for thread in threads:
+                thread.join()
+        if self.failures:
+            raise self.failures[0]
         self.compare(sabotage)
 
-    def read(self, paths):
-        """Reads what an agent, which is given the same files, has not touched yet."""
-        good = set(self.good)
-        for path in paths:
-            if path not in good and path.endswith(".sqlite"):
-                self.reads.read(path, self.good[-1], self.commands(), is_taken=path in self.taken)
+    def hand_over(self, waiting, what):
+        """Queues it; ends where whoever is to take it has failed, since a part that was not read must not pass for one that was."""
+        while not self.failures:
+            try:
+                return waiting.put(what, timeout=1)
+            except queue.Full:
+                pass
+        raise self.failures[0]
 
-    def commands(self):
-        first = self.reads.count % len(reads.COMMANDS)
+    def play_reader(self, reader):
+        """Reads stores that ingest is done with, and agents have not touched yet."""
+        try:
+            for stores, paths in iter(self.for_reader.get, None):
+                for path, beside, is_taken in stores:
+                    reader.read(path, beside, self.commands(reader), is_taken=is_taken)
+                    if not paths:
+                        os.unlink(path)
+                if paths:
+                    self.hand_to_agent(paths)
+        except BaseException as error:
+            self.failures.append(error)
+
+    def hand_to_reader(self, paths):
+        good, accepted = set(self.good), set(self.accepted[-len(paths):])
+        hostile = [path for path in paths if path not in good and path.endswith(".sqlite")]
+        # Accepted inputs are imported once more at the end, unchanged.
+        self.hand_over(self.for_reader, (
+            [(path, self.good[-1], path in self.taken) for path in hostile],
+            [(path, path in accepted or os.path.dirname(path) in accepted) for path in hostile]))
+
+    def commands(self, reader):
+        first = reader.count % len(reads.COMMANDS)
         return (reads.COMMANDS * 2)[first:first + self.commands_at_once]
 
     def read_changed(self):
@@ -571,7 +601,7 @@ class Trial:
         for base in (central, self.good[-1]):
             columns = reads.numbers(base, self.tools.short)
             for path in reads.changed(self.work, base, columns, values):
-                self.reads.read(path, self.good[-2], self.commands())
+                self.hand_over(self.for_reader, ([(path, self.good[-2], False)], []))
 
     def take(self, paths):
         """Takes a batch; where something is wrong with it, each of it alone says what."""
@@ -590,8 +620,7 @@ class Trial:
                 self.note_accepted(alone, [path])
             if well:
                 self.note(run, "ingest of a batch from", paths[0])
-        self.read(paths)
-        self.hand_to_agent(paths)
+        self.hand_to_reader(paths)
 
     def take_special(self, path):
         directory = os.path.dirname(path)
@@ -601,8 +630,7 @@ class Trial:
         other = os.path.join(self.work, "other.sqlite")
         run = self.ingest(other, directory, term_after=0.05)
         self.note(run, "SIGTERM", directory)
-        self.read([path])
-        self.hand_to_agent([path])
+        self.hand_to_reader([path])
 
     def ingest(self, central, *paths, **options):
         return Run([self.tools.stallctl, "ingest", "--retry", "--json", "--store", central, *paths], **options)
@@ -618,14 +646,11 @@ class Trial:
                           if path in taken or any(file.startswith(path + "/") for file in taken)]
 
     def hand_to_agent(self, paths):
-        good, taken = set(self.good), set(self.accepted)
+        """Gives stores to an agent: of those that are to stay as they are, a copy."""
         mine = []
-        for path in paths:
-            if path in good or not path.endswith(".sqlite"):
-                continue
-            directory = os.path.dirname(path)
-            if path in taken or directory in taken:
-                # Accepted inputs are imported once more at the end, unchanged.
+        for path, is_accepted in paths:
+            if is_accepted:
+                directory = os.path.dirname(path)
                 copy = os.path.join(self.copies, os.path.basename(directory))
                 subprocess.run(["cp", "-a", "--sparse=always", directory, copy], check=True)
                 path = os.path.join(copy, os.path.basename(path))
@@ -680,10 +705,12 @@ class Trial:
                 self.poisoned += 1
                 print("poisoned: %s: exit %d\n  %s\n  %s" % (
                     command[0], ours.code, ours.output[:600], theirs.output[:600]), file=sys.stderr)
+        if self.poisoned:
+            self.keep(self.central, clean)
         # Good stores are in it: every command has an answer, and so has who asks in SQL.
-        self.reads.read(self.central, None, reads.COMMANDS, is_taken=True)
+        self.readers[0].read(self.central, None, reads.COMMANDS, is_taken=True)
         for view, error in reads.broken_views(self.central):
-            self.reads.refused += 1
+            self.readers[0].refused += 1
             print("refused: view %s of %s: %s" % (view, self.central, error), file=sys.stderr)
         # And what it says of those that nothing claims to be.
         alone = os.path.join(self.work, "alone.sqlite")
@@ -705,6 +732,21 @@ class Trial:
         have = {r[0] for r in database.execute("select hex(id) from report")}
         database.close()
         self.lost = len(want - have)
+
+    def keep(self, central, clean):
+        """Keeps both stores, and the order of what was accepted; says which sources only one of them has."""
+        kept = tempfile.mkdtemp(prefix="hostile-poisoned-")
+        sources = []
+        for path in (central, clean):
+            shutil.copy(path, kept)
+            database = sqlite3.connect("file:%s?mode=ro" % path, uri=True)
+            sources.append(set(database.execute(
+                "select hex(store), hex(origin), revision, (select count(*) from report where source = source.id) from source")))
+            database.close()
+        with open(os.path.join(kept, "accepted"), "w") as file:
+            file.write("".join(path + "\n" for path in self.accepted))
+        print("kept in %s\n  only in the central store: %s\n  only in the clean one: %s" % (
+            kept, *(sorted(map(str, these))[:20] for these in (sources[0] - sources[1], sources[1] - sources[0]))), file=sys.stderr)
 
     @staticmethod
     def shown(run):
@@ -766,10 +808,11 @@ def main():
         counts = dict(part.split("=") for part in fuzz.stdout.decode().split() if "=" in part)
         if fuzz.returncode:
             trial.crashed += 1
+        refused = sum(reader.refused for reader in trial.readers)
         print("hostile inputs=%d crashed=%d hung=%d poisoned=%d good_lost=%d host_died=%d fuzz_executions=%s max_mb=%d reads=%d reads_mb=%d refused=%d" % (
             trial.inputs, trial.crashed, trial.hung, trial.poisoned, trial.lost, trial.died,
-            counts.get("executions", "0"), trial.max_mb, trial.reads.count, trial.reads_mb, trial.reads.refused))
-        bad = trial.crashed + trial.hung + trial.poisoned + trial.lost + trial.died + trial.reads.refused
+            counts.get("executions", "0"), trial.max_mb, sum(reader.count for reader in trial.readers), trial.reads_mb, refused))
+        bad = trial.crashed + trial.hung + trial.poisoned + trial.lost + trial.died + refused
         sys.exit(1 if bad or trial.max_mb > MOST_MB or trial.reads_mb > MOST_READ_MB else 0)
 
 

@@ -2,7 +2,7 @@
 
 hostile.py gives it the stores. Whatever a store holds, a command that reads it answers or says in one line why it does not.
 """
-import os, queue, sqlite3, sys, threading, time
+import os, sqlite3, sys, time
 
 from runs import ForkServer, Run
 
@@ -33,13 +33,15 @@ NUMBERS = ("report.start_us", "report.duration_ns", "report.samples", "rollup.to
            "rollup.first_day", "rollup.histogram", "exposure.watched_ns", "exposure_day.watched_ns", "suppression.stall_count",
            "process_run.started_us", "report_day.day", "location.offset", "grouping.pruned_before_us", "image_load.end_address",
            "report.delayed_ns", "rollup.delayed_ns")
-# Commands that are read for one store at the same time.
-READERS = 2
+# A group of commands that takes more is run again, one by one. SQLite takes a row of a table without row ids into memory whole:
+# the largest here has 300 MB. Ingest refuses it before.
+MOST_READ_MB = 350
 
 
 def changed(work, base, columns, values):
-    """Copies of a store of which one row, or all rows, hold an extreme number."""
+    """Copies of a store of which one row, or all rows, hold an extreme number: each content once."""
     for table, column in columns:
+        seen = set()
         for value in values:
             for rows in ("all", "one"):
                 path = os.path.join(work, "read-%s-%s-%s-%s.sqlite" % (rows, table, column, value))
@@ -54,13 +56,16 @@ def changed(work, base, columns, values):
                     if "checksum" in names:
                         database.execute("update or ignore %s set checksum = null" % table)
                     database.commit()
+                    content = hash(tuple(database.execute("select * from %s" % table)))
                 except (sqlite3.Error, OverflowError):
                     count = 0
                 finally:
                     database.close()
-                if count > 0:
+                if count > 0 and content not in seen:
+                    seen.add(content)
                     yield path
-                os.path.exists(path) and os.unlink(path)
+                else:
+                    os.unlink(path)
 
 
 def numbers(base, short):
@@ -97,61 +102,52 @@ def broken_views(path, seconds=60):
 
 
 class Reads:
-    """Runs the commands, and notes through `note(run, what, path)` what became of each.
+    """Runs the commands, and notes through `note(run, what, path)` what became of each. Of one thread.
 
-    Most are run by a fork server for each reader; every `COLD`th, and each with which something is wrong, as a process of
-    its own.
+    Most are run in children of a fork server, as many of a store's in one as succeed; every `COLD`th, and each with which
+    something is wrong, as a process of its own.
     """
-    COLD = 16
+    COLD = 32
 
     def __init__(self, stallctl, library, good, note):
         self.stallctl, self.note = stallctl, note
-        self.count, self.refused, self.lock = 0, 0, threading.Lock()
-        self.servers = queue.SimpleQueue()
-        for _ in range(READERS):
-            self.servers.put(ForkServer(stallctl, library, COMMANDS, good))
+        self.count = self.refused = 0
+        self.server = ForkServer(stallctl, library, COMMANDS, good)
 
     def read(self, path, beside, commands, program=None, kind=ForkServer.RUN, is_taken=False):
         """Reads a store; one that ingest has taken must be answered for. `program` and `kind` are SABOTAGE's."""
-        waiting, failures = queue.SimpleQueue(), []
+        wanted = []
         for command in commands:
-            waiting.put(command + ["--store", path])
+            wanted.append(command + ["--store", path])
             if beside and command in SEVERAL:
-                waiting.put(command + ["--store", path, "--store", beside])
-
-        def work(server):
-            try:
-                while True:
-                    command = waiting.get_nowait()
-                    with self.lock:
-                        self.count += 1
-                        is_cold = kind == ForkServer.RUN and (program or self.count % self.COLD == 0)
-                    run = self.alone(command, program) if is_cold else server.run(command, kind)
-                    self.judge(run, command, is_taken)
-                    if not is_cold and (run.hung or run.crashed or is_taken and not answered(run)):
-                        again = self.alone(command)
-                        print("  as a process of its own: hung=%s signal=%d exit %d" % (again.hung, again.signal, again.code),
-                              file=sys.stderr)
-            except queue.Empty:
-                self.servers.put(server)
-            except BaseException as error:
-                failures.append(error)
-
-        threads = [threading.Thread(target=work, args=(self.servers.get(),), daemon=True) for _ in range(READERS)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        # A part that was not read must not pass for one that was.
-        if failures:
-            raise failures[0]
+                wanted.append(command + ["--store", path, "--store", beside])
+        served = []
+        for command in wanted:
+            self.count += 1
+            if kind == ForkServer.RUN and (program or self.count % self.COLD == 0):
+                self.judge(self.alone(command, program), command, is_taken)
+            else:
+                served.append(command)
+        while served:
+            # A store that was not taken need not be answered for: no output is looked at.
+            goes_on = kind == ForkServer.RUN and not is_taken
+            count, run = self.server.run(served, ForkServer.RUN_ALL if goes_on else kind)
+            if run.max_mb > MOST_READ_MB and count > 1:
+                for command in served[:count]:
+                    self.judge(self.server.run([command])[1], command, is_taken)
+            else:
+                self.judge(run, served[count - 1], is_taken)
+                if run.hung or run.crashed or is_taken and not answered(run):
+                    again = self.alone(served[count - 1])
+                    print("  as a process of its own: hung=%s signal=%d exit %d" % (again.hung, again.signal, again.code),
+                          file=sys.stderr)
+            served = served[count:]
 
     def alone(self, command, program=None):
         return Run([program or self.stallctl, *command], keeps_all=False)
 
     def judge(self, run, command, is_taken):
         if is_taken and not answered(run):
-            with self.lock:
-                self.refused += 1
+            self.refused += 1
             print("refused: %s: exit %d: %s" % (" ".join(command), run.code, run.output.strip()[-300:]), file=sys.stderr)
         self.note(run, "read", " ".join(command))

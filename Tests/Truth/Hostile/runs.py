@@ -3,7 +3,7 @@
 A run is *hung* when it takes more than 10 s of CPU, does not end within 30 s, or does not obey SIGTERM within 2 s, without
 the time in which it waited for the disk or for a CPU.
 """
-import os, resource, select, signal, socket, struct, subprocess, sys, tempfile, time
+import mmap, os, resource, select, signal, socket, struct, subprocess, sys, tempfile, time
 
 # What is kept of an output, and of each end of what a reading command prints. A process begins as the one that it comes from:
 # this program's own memory would count as that of the programs that it runs.
@@ -71,15 +71,21 @@ class Run:
             process.returncode = 0
             self.output = kept(out, keeps_all)
 
-    def watch(self, pid, ended, term_after=None, seconds=30):
-        """Waits until `ended(wait)`, which waits a little itself, has a status and a size in KiB."""
+    def watch(self, pid, ended, term_after=None, seconds=30, place=None):
+        """Waits until `ended(wait)`, which waits a little itself, has a status and a size in KiB.
+
+        The time begins anew where `place()` says another command than before.
+        """
         self.hung, self.where = False, ""
         started = before = time.monotonic()
+        at = place and place()
         signalled = None
         # Of the time that it waited for a CPU.
         allowed = 0
         while not (end := ended(0.004)):
             now = time.monotonic()
+            if place and place() != at:
+                at, started, allowed = place(), now, seconds_without_cpu(pid)
             if waits_for_disk(pid):
                 started += now - before
                 if signalled:
@@ -127,27 +133,31 @@ def kept(out, keeps_all):
 
 
 class ForkServer:
-    """stallctl with its `main` replaced by ForkServer/fork_server.c: each run is a process that is forked from a warm one.
+    """stallctl with its `main` replaced by ForkServer/fork_server.c: a process that is forked from a warm one runs commands.
 
-    A third of the CPU of a process of its own, which is linked and finds the runtime's types first.
+    A fifth of the CPU of a process for each, which is linked and finds the runtime's types first.
     """
-    # A run that dies, for SABOTAGE.
-    WARM_UP, RUN, DIE = 1, 2, 3
+    # A run that dies, for SABOTAGE; commands up to the first that fails, and all of them.
+    WARM_UP, RUN, DIE, RUN_ALL = 1, 2, 3, 4
     RUNS, ENDED = 1, 2
 
     def __init__(self, stallctl, library, commands, store):
         self.stallctl = stallctl
         self.out = tempfile.TemporaryFile()
         ours, theirs = socket.socketpair()
-        with theirs:
+        with theirs, tempfile.TemporaryFile() as progress:
+            progress.truncate(mmap.PAGESIZE)
+            self.progress = mmap.mmap(progress.fileno(), mmap.PAGESIZE)
             self.process = subprocess.Popen(
-                [stallctl], stdin=subprocess.DEVNULL, stdout=self.out, stderr=subprocess.STDOUT, pass_fds=[theirs.fileno()],
-                env=dict(ENVIRONMENT, LD_PRELOAD=library, HOSTILE_CHANNEL=str(theirs.fileno())))
+                [stallctl], stdin=subprocess.DEVNULL, stdout=self.out, stderr=subprocess.STDOUT,
+                pass_fds=[theirs.fileno(), progress.fileno()],
+                env=dict(ENVIRONMENT, LD_PRELOAD=library, HOSTILE_CHANNEL=str(theirs.fileno()),
+                         HOSTILE_PROGRESS=str(progress.fileno())))
         self.channel = ours
         # The first only waits until the program is linked.
         before = None
         for command in [["--version"], *([*command, "--store", store] for command in commands)]:
-            self.ask(self.WARM_UP, command)
+            self.ask(self.WARM_UP, [command])
             status, state = self.answer()[1], self.state()
             if status or before and state != before:
                 sys.exit("fork server: %s: exit %d, (threads, descriptors) %s, before %s: %s" % (
@@ -158,10 +168,11 @@ class ForkServer:
         """How many threads and descriptors it has: children begin with these descriptors, and without the threads."""
         return tuple(len(os.listdir("/proc/%d/%s" % (self.process.pid, kind))) for kind in ("task", "fd"))
 
-    def ask(self, kind, words):
+    def ask(self, kind, commands):
         self.out.seek(0)
         self.out.truncate()
-        text = b"".join(os.fsencode(word) + b"\0" for word in [self.stallctl, *words])
+        text = b"".join(
+            b"".join(os.fsencode(word) + b"\0" for word in [self.stallctl, *words]) + b"\0" for words in commands)
         self.channel.sendall(struct.pack("=II", kind, len(text)) + text)
 
     def answer(self):
@@ -170,13 +181,19 @@ class ForkServer:
             raise RuntimeError("the fork server ended with %s: %s" % (self.process.wait(), kept(self.out, False)[-300:]))
         return struct.unpack("=qqq", words)
 
-    def run(self, words, kind=RUN):
-        self.ask(kind, words)
-        return ServedRun(self)
+    def place(self):
+        """The number of the command that the child is at, or was when it ended."""
+        return struct.unpack_from("=q", self.progress)[0]
+
+    def run(self, commands, kind=RUN):
+        """Runs commands in one process, up to one that fails or ends it: how many, and what became of the last."""
+        self.ask(kind, commands)
+        run = ServedRun(self)
+        return min(self.place() + 1, len(commands)), run
 
 
 class ServedRun(Run):
-    """One run of a command by a fork server."""
+    """Commands that a child of a fork server ran: all but the last of them went well."""
 
     def __init__(self, server):
         self.hung, self.where = False, ""
@@ -186,7 +203,7 @@ class ServedRun(Run):
             def ended(wait):
                 return server.answer()[1:] if select.select([server.channel], [], [], wait)[0] else None
 
-            self.watch(first, ended, seconds=29)
+            self.watch(first, ended, seconds=29, place=server.place)
         else:
             self.note(first, second)
         self.output = kept(server.out, False)
