@@ -14,6 +14,8 @@ private let ownerMask: UInt32 = 0x3fff_ffff
 
 /// The words behind a futex that would contain a thread's id in each kind of lock.
 ///
+/// Where the C library was tried at the start and has another layout, there is none.
+///
 /// **Source:** glibc 2.36, `struct __pthread_mutex_s` and `struct __pthread_rwlock_arch_t`; futex(2), "FUTEX_LOCK_PI".
 func possibleOwners(
     of futex: WaitedFutex
@@ -32,8 +34,8 @@ private func forEachPossibleOwner(
     operation: UInt32, _ words: UnsafeBufferPointer<UInt32>, drainer: Int32,
     _ body: (LockSuspect.Field, ThreadID) -> Void
 ) {
-    func offer(_ field: LockSuspect.Field, _ index: Int) {
-        guard index < words.count else { return }
+    func offer(_ field: LockSuspect.Field, _ index: Int, _ isKnown: Bool = true) {
+        guard isKnown, index < words.count else { return }
         let id = Int32(words[index] & ownerMask)
         if id > 0 { body(field, ThreadID(rawValue: id)) }
     }
@@ -41,9 +43,9 @@ private func forEachPossibleOwner(
     switch operation & 127 {
     case futexLock, futexLock2: offer(.word, 0)
     case futexWait, futexWaitBitset:
-        offer(.mutexOwner, 2)
-        offer(.rwlockWriterFromWriter, 3)
-        offer(.rwlockWriterFromReader, 4)
+        offer(.mutexOwner, 2, stall_mutex_layout_is_known())
+        offer(.rwlockWriterFromWriter, 3, stall_rwlock_layout_is_known())
+        offer(.rwlockWriterFromReader, 4, stall_rwlock_layout_is_known())
         offer(.word, 0)
     default: break
     }

@@ -129,6 +129,10 @@ void stall_queue_prepare(void) {
     pthread_once(&once, find_layout);
 }
 
+bool stall_queue_layout_is_known(void) {
+    return __atomic_load_n(&layout.state, __ATOMIC_ACQUIRE) != NOWHERE;
+}
+
 stall_queue_snapshot stall_queue_read(const void *queue) {
     int number = __atomic_load_n(&layout.state, __ATOMIC_ACQUIRE);
     if (number == NOWHERE) return (stall_queue_snapshot){.is_known = false};
@@ -192,17 +196,38 @@ int32_t stall_queue_find_drainer(const void *queue) {
 // The context of dispatch_sync on a thread's stack, in words from its start. In Dispatch: struct
 // dispatch_sync_context_s. It points to itself and contains the waiter's id, which identifies it.
 enum { SYNC_CONTEXT = 5, SYNC_QUEUE = 7, SYNC_EVENT = 12, SYNC_WORDS = 13 };
-// The offsets in every libdispatch so far, for a process in which find_layout was not called.
+// The offsets in every libdispatch so far, for a process in which find_layout was not called: it starts a worker of Dispatch's.
 enum { USUAL_STATE = 7, USUAL_TARGET = 3 };
+static bool is_usual;
+
+static void try_usual_layout(void) {
+    if (!dispatch_queue_create_with_target || !dispatch_sync_f || !dispatch_release) return;
+    void *queue = dispatch_queue_create_with_target("stallwatch.layout", NULL, NULL);
+    if (malloc_usable_size(queue) < WORDS * sizeof(uint64_t)) return dispatch_release(queue);
+    pattern patterns[PATTERNS];
+    for (int i = 0; i < PATTERNS; i++) patterns[i].queue = queue;
+    take(&patterns[IDLE]);
+    dispatch_sync_f(queue, &patterns[RUNNING], take_inside);  // on this thread
+    take(&patterns[IDLE_AGAIN]);
+    is_usual = names_this_thread(patterns, USUAL_STATE) && find_target(queue) == USUAL_TARGET;
+    dispatch_release(queue);
+}
+
+bool stall_queue_layout_is_usual(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, try_usual_layout);
+    return is_usual || !dispatch_queue_create_with_target;
+}
 
 int32_t stall_queue_find_sync_holder(uint64_t futex, int32_t waiter) {
     uint64_t words[SYNC_WORDS], start = futex - SYNC_EVENT * sizeof *words;
     if (futex % sizeof *words != 0 || futex < sizeof words) return 0;
     if (!stall_read_exactly(words, start, sizeof words)) return 0;
     if (words[SYNC_CONTEXT] != start || (int32_t)(words[SYNC_EVENT] >> 32) != waiter) return 0;
+    const void *queue = (const void *)(uintptr_t)words[SYNC_QUEUE];
     int state = __atomic_load_n(&layout.state, __ATOMIC_ACQUIRE);
-    return find_drainer((const void *)(uintptr_t)words[SYNC_QUEUE], state == NOWHERE ? USUAL_STATE : state,
-                        state == NOWHERE ? USUAL_TARGET : layout.target, waiter);
+    if (state != NOWHERE) return find_drainer(queue, state, layout.target, waiter);
+    return is_usual ? find_drainer(queue, USUAL_STATE, USUAL_TARGET, waiter) : 0;
 }
 
 const void *stall_current_queue(void) { return dispatch_get_current_queue ? dispatch_get_current_queue() : NULL; }

@@ -22,6 +22,14 @@ typedef struct {
 /// Determines the offsets, once. Call it before reading a queue; any thread. Waits for no other queue.
 void stall_queue_prepare(void);
 
+/// Whether ``stall_queue_prepare`` determined them.
+bool stall_queue_layout_is_known(void);
+
+/// Whether a queue's owner and its target are where they have been in every libdispatch so far; true in a process without
+/// Dispatch. The first call tries it on queues of its own, without any other thread; until then the holder of a queue that
+/// ``stall_queue_prepare`` was not called for is unknown.
+bool stall_queue_layout_is_usual(void);
+
 /// Reads a queue that the caller keeps alive. Costs two memory reads.
 stall_queue_snapshot stall_queue_read(const void *_Nonnull queue);
 

@@ -132,6 +132,7 @@ public final class StallMonitor: Sendable {
     private func startThreads(_ configuration: Configuration) {
         let logger = configuration.logger
         logRefusedCalls(to: logger)
+        logUnknownLayouts(to: logger)
         // Reads the time zone, for the default log handler: not only with the first warning, under a filter perhaps.
         tzset()
         guard let watchdog = Watchdog() else {

@@ -62,6 +62,7 @@ extension StallMonitor {
         as name: String, threshold: Duration?, key: RegistrationKey
     ) {
         guard let agent else { return }
+        logUnknownQueueLayout(to: configuration.logger)
         let probe = QueueProbe(
             probed, beacon: beacon, threshold: effectiveThreshold(threshold, of: name))
         watch(

@@ -10,13 +10,18 @@ import Testing
         var subject: String
         var verdict: String
         var text: String
+        var detail: String?
     }
 
-    static func rows(_ options: [String] = []) throws -> (status: CInt, rows: [Row]) {
+    static func rows(
+        _ options: [String] = [], environment: [String: String] = [:]
+    ) throws -> (status: CInt, rows: [Row]) {
         // `programs` needs the objects that `stallctl run` loads.
         let built = Result { try RunCommandTests.built.get() }
         _ = try built.get()
-        let played = try BuiltProgram("stallctl", ["doctor", "--json"] + options).finish()
+        let played = try BuiltProgram(
+            "stallctl", ["doctor", "--json"] + options, environment: environment
+        ).finish()
         let rows = try played.output.split(separator: "\n").map {
             try JSONDecoder().decode(Row.self, from: Data($0.utf8))
         }
@@ -33,7 +38,30 @@ import Testing
     @Test func `everything works here`() throws {
         let (_, rows) = try Self.rows(["--", "/bin/ls"])
         #expect(Self.failures(rows) == [], "\(rows)")
-        #expect(rows.count(where: { $0.subject != "machine" }) == 14)
+        #expect(rows.count(where: { $0.subject != "machine" }) == 15)
+    }
+
+    /// Tests/Fixtures/LayoutFixture moves what the agent knows of the C library's locks and of Dispatch's queues.
+    @Test func `a part whose layout is not known is off, and the others go on`() throws {
+        try withTemporaryDirectory { directory in
+            let shim = directory.appending(path: "moved.so").path
+            let source = Repository.root.appending(path: "Tests/Fixtures/LayoutFixture/moved.c")
+                .path
+            let compiled = try Oracle.run(
+                "/usr/bin/env", ["clang", "-O1", "-fPIC", "-shared", source, "-o", shim],
+                environment: ProcessInfo.processInfo.environment)
+            try #require(compiled.status == 0, "\(compiled.errors)")
+            let (status, rows) = try Self.rows(environment: ["LD_PRELOAD": shim])
+            #expect(Set(Self.failures(rows)) == ["holders", "queues", "agent"], "\(rows)")
+            #expect(rows.first { $0.subject == "holders" }?.detail == "no holder is named")
+            let said = rows.filter { $0.subject == "agent" }.map(\.text)
+            for name in ["mutex", "rwlock", "Dispatch queue"] {
+                #expect(
+                    said.contains { $0.contains("\(name) has a layout that is not known") },
+                    "\(said)")
+            }
+            #expect(status == 1)
+        }
     }
 
     /// 310: process_vm_readv; 297: rt_tgsigqueueinfo. x86-64's numbers.
