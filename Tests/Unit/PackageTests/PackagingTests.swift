@@ -43,6 +43,19 @@ import Testing
         }
     }
 
+    @Test func `the container for development has the packages that setup installs`() throws {
+        let setup = try Self.text("scripts/setup")
+        let list = try #require(setup.firstMatch(of: /packages=\(([^)]+)\)/)).1
+        let image = try Self.text("packaging/Dockerfile")
+        for package in list.split(separator: " ") {
+            #expect(image.contains(" \(package) "), "\(package)")
+        }
+        let settings = try JSONSerialization.jsonObject(
+            with: Data(Self.text("packaging/devcontainer/devcontainer.json").utf8))
+        let build = (settings as? [String: Any])?["build"] as? [String: String]
+        #expect(build?["dockerfile"] == "../Dockerfile")
+    }
+
     /// The library exports what its header declares: no less, or C programs do not link; no more, or its Swift runtime meets
     /// another one.
     @Test func `the shared object exports the functions of its header`() throws {
