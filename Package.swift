@@ -130,7 +130,7 @@ let unitTests: [Target] = [
     tests("StallSymbols", ["StallModel"]),
     tests("StallInspection", ["StallModel"]),
     tests("StallDoctor", ["StallModel"]),
-    tests("StallCause", ["StallModel", "cause-truth"]),
+    tests("StallCause", ["StallModel", "CLinux", "cause-truth"]),
     tests(
         "StallStore",
         ["StallModel", "StallQuery", "StallArchive", "CLinux", "CSQLite", "StoreFaults"]),
@@ -200,6 +200,7 @@ let truthTools: [Target] = [
     truth("diff-truth", ["StallModel", "StallQuery", "StallAnalysis"], in: "DiffTruth"),
     cModule("CStallSites", in: "Tests/Truth/SiteTruth/CSites"),
     truth("site-truth", ["StallAgent", "CStallSites", "CSQLite"], in: "SiteTruth/Sites", plain),
+    truth("environment-victim", ["StallAgent"], in: "Environments/Victim", plain),
     cModule("CMishaps", in: "Tests/Truth/StallTruth/CMishaps"),
     truth(
         "stall-truth",

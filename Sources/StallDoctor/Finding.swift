@@ -2,7 +2,7 @@
 
 /// A guarantee of the agent or of stallctl.
 package enum Guarantee: String, CaseIterable, Sendable {
-    case blocked, running, causes, holders, durations
+    case blocked, running, undisturbed, causes, holders, durations
     case eventLoops = "event-loops"
     case tasks, queues, stops, kills
     case falseAlarms = "false-alarms"
@@ -13,6 +13,7 @@ package enum Guarantee: String, CaseIterable, Sendable {
         switch self {
         case .blocked: "a blocked thread's stack is captured, with its functions"
         case .running: "a running thread's stack is captured, with its functions"
+        case .undisturbed: "a blocked thread's system call is not interrupted"
         case .causes: "causes are determined: sleep, CPU, lock, pipe, network"
         case .holders: "the holder of a lock is named, with its stack"
         case .durations: "durations are right"

@@ -59,14 +59,26 @@ package enum PlantingProcess: String, CaseIterable, Sendable {
     /// Runs it in this process, which has no other purpose. Prints a line for each plant: its name and how long it
     /// lasted in nanoseconds, or its name, a minus sign and why it could not be planted.
     ///
-    /// - Parameter folder: For the store. Exists.
-    package func run(inFolder folder: String) throws {
+    /// - Parameters:
+    ///   - folder: For the store. Exists.
+    ///   - patience: 1, or more for an agent that has too little of a CPU to find names in the usual time.
+    package func run(inFolder folder: String, patience: Int) throws {
         stall_end_with_parent()
         switch self {
         case .recovers: try runRecovering(storePath: folder + "/" + storeName)
         case .dies: try runDying(storePath: folder + "/" + storeName)
-        case .waits: runWaiting()
+        case .waits: runWaiting(patience)
         }
+    }
+}
+
+/// The last line of ``PlantingProcess/recovers``: how many of its waits a signal ended.
+package enum InterruptedWaits {
+    package static func line(count: Int) -> String { "interrupted \(count)" }
+
+    package static func count(in line: some StringProtocol) -> Int? {
+        let words = line.split(separator: " ")
+        return words.count == 2 && words[0] == "interrupted" ? Int(words[1]) : nil
     }
 }
 

@@ -3,6 +3,7 @@
 internal import CLinux
 internal import Glibc
 internal import StallAgent
+internal import Synchronization
 
 /// How long a planted stall lasts.
 let plantedTime = Duration.milliseconds(150)
@@ -20,12 +21,19 @@ extension Duration {
     }
 }
 
+/// Waits of planted stalls that a signal ended.
+let interruptions = Atomic(0)
+
+private func note(_ result: Int) {
+    if result < 0, errno == EINTR { interruptions.add(1, ordering: .relaxed) }
+}
+
 private func pause(_ time: Duration) {
     let end = monotonicTime() + time
     while true {
         let left = end - monotonicTime()
         guard left > .zero else { return }
-        usleep(useconds_t(min(left, .seconds(1)) / .microseconds(1)))
+        note(Int(usleep(useconds_t(min(left, .seconds(1)) / .microseconds(1)))))
     }
 }
 
@@ -71,30 +79,30 @@ final class PlantedMutex: @unchecked Sendable {
 
 @inline(never) func readFromDoctorsPipe(_ pipe: CInt) -> Duration {
     var byte: UInt8 = 0
-    _ = read(pipe, &byte, 1)
+    note(read(pipe, &byte, 1))
     return monotonicTime()
 }
 
 @inline(never) func receiveForDoctor(_ socket: CInt) -> Duration {
     var byte: UInt8 = 0
-    _ = recv(socket, &byte, 1, 0)
+    note(recv(socket, &byte, 1, 0))
     return monotonicTime()
 }
 
 @inline(never) func workInDoctorsLoop() -> Duration {
     var time = plantedTime.timespec
-    nanosleep(&time, nil)
+    note(Int(nanosleep(&time, nil)))
     return monotonicTime()
 }
 
 @inline(never) func blockDoctorsTask() -> Duration {
-    poll(nil, 0, CInt(plantedTime / .milliseconds(1)))
+    note(Int(poll(nil, 0, CInt(plantedTime / .milliseconds(1)))))
     return monotonicTime()
 }
 
 @inline(never) func blockDoctorsQueue() -> Duration {
     var time = timeval(tv_sec: 0, tv_usec: Int(plantedTime / .microseconds(1)))
-    select(0, nil, nil, nil, &time)
+    note(Int(select(0, nil, nil, nil, &time)))
     return monotonicTime()
 }
 

@@ -39,6 +39,7 @@ extension PlantingProcess {
         usleep(20_000)
         monitor.stop()
         results.print()
+        say(InterruptedWaits.line(count: interruptions.load(ordering: .relaxed)))
     }
 
     private static let plantsOnThreads: [Plant] = [.sleep, .cpu, .lock, .ipc, .network]
@@ -125,7 +126,7 @@ extension PlantingProcess {
         last.end()
     }
 
-    func runWaiting() {
+    func runWaiting(_ patience: Int) {
         var (one, other): ([CInt], [CInt]) = ([0, 0], [0, 0])
         guard pipe(&one) == 0, pipe(&other) == 0 else { return }
         // A wait for a single descriptor could be a part of the work.
@@ -133,12 +134,14 @@ extension PlantingProcess {
         // The agent is loaded at the first wait, which takes a while.
         let limit = monotonicTime() + .seconds(3)
         // It waits on for a while, in which the agent finds names and cause.
-        var turnsLeft = 60
+        let turnsAfter = 45 * max(1, patience)
+        let turns = turnsAfter + 15
+        var turnsLeft = turns
         while turnsLeft > 0 {
             poll(&sources, 2, 10)
-            guard turnsLeft < 60 || Self.hasWatchdog || monotonicTime() > limit else { continue }
+            guard turnsLeft < turns || Self.hasWatchdog || monotonicTime() > limit else { continue }
             turnsLeft -= 1
-            guard turnsLeft == 45 else { continue }
+            guard turnsLeft == turnsAfter else { continue }
             let began = monotonicTime()
             let ended = workBetweenDoctorsWaits()
             say(PlantedStall(.waits, duration: ended - began).line)

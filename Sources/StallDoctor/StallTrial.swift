@@ -6,6 +6,8 @@ internal import Glibc
 package struct StallTrial {
     /// The planted stalls, as their own threads measured them.
     package private(set) var stalls: [PlantedStall] = []
+    /// How many waits a signal ended; nil if that is not known.
+    package private(set) var interruptions: Int?
     /// Lines of the agents' logs.
     package private(set) var agentLines: [String] = []
     /// Children that failed, with the reason: `stallctl ingest`, `unable to open ...`.
@@ -14,14 +16,18 @@ package struct StallTrial {
     /// - Parameters:
     ///   - folder: For the stores; they are left there. The central one is ``centralStore``.
     ///   - limit: When children are killed.
+    ///   - patience: How many times as long an agent may take for names.
     ///   - whileBlocked: Called with the id of a process that is blocked in ``Plant/killed``'s function.
     package init(
-        inFolder folder: String, limit: Duration = .seconds(30),
+        inFolder folder: String, limit: Duration = .seconds(30), patience: Int = 1,
         whileBlocked: (Int32) -> Void
     ) throws(TrialError) {
         let deadline = monotonicTime() + limit
         func planting(_ kind: PlantingProcess) -> [String] {
-            ["doctor", "--plant", kind.rawValue, "--plant-folder", folder]
+            [
+                "doctor", "--plant", kind.rawValue, "--plant-folder", folder,
+                "--plant-patience", "\(patience)",
+            ]
         }
         // Their status is of interest, also where the caller ignores it.
         signal(SIGCHLD, SIG_DFL)
@@ -30,7 +36,7 @@ package struct StallTrial {
         let waits = try TrialProcess(
             arguments: [
                 "run", "--store", folder + "/" + PlantingProcess.waits.storeName,
-                "--threshold", "50ms", "--", "/proc/self/exe",
+                "--threshold", "50ms", "--", TrialProcess.program,
             ] + planting(.waits), folder: folder)
         if dies.awaitStop(until: deadline) {
             usleep(200_000)
@@ -62,6 +68,8 @@ package struct StallTrial {
             failures.append((part, reason))
         }
         stalls += process.lines.compactMap { PlantedStall(line: $0) }
+        interruptions =
+            process.lines.lazy.compactMap { InterruptedWaits.count(in: $0) }.last ?? interruptions
     }
 
     /// Deletes the folder and its files.

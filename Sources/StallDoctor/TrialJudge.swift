@@ -6,17 +6,20 @@ package import StallModel
 package struct TrialJudge {
     private let stalls: [PlantedStall]
     private let reports: [StallReport]
+    private let interruptions: Int?
 
-    package init(_ stalls: [PlantedStall], _ reports: [StallReport]) {
+    /// - Parameter interruptions: How many planted waits a signal ended, if that is known.
+    package init(_ stalls: [PlantedStall], _ reports: [StallReport], interruptions: Int?) {
         self.stalls = stalls
         self.reports = reports
+        self.interruptions = interruptions
     }
 
     /// The results of all guarantees but ``Guarantee/tests``, which has no report.
     package var findings: [Finding] {
         [
             stacks(of: [.sleep, .ipc, .lock], as: .blocked), stacks(of: [.cpu], as: .running),
-            causes, holders, durations, stacks(of: [.loop], as: .eventLoops),
+            undisturbed, causes, holders, durations, stacks(of: [.loop], as: .eventLoops),
             stacks(of: [.task], as: .tasks), stacks(of: [.queue], as: .queues),
             stops, kills, falseAlarms, stacks(of: [.waits], as: .programs),
         ]
@@ -63,6 +66,16 @@ package struct TrialJudge {
         guard !problems.isEmpty else { return Finding(guarantee, .works) }
         return Finding(
             guarantee, problems.count < count ? .limited : .fails, problems.joined(separator: "; "))
+    }
+
+    private var undisturbed: Finding {
+        // Without any report the agent did nothing.
+        guard let interruptions, !reports.isEmpty else {
+            return Finding(.undisturbed, .untried, "there is no report")
+        }
+        return interruptions == 0
+            ? Finding(.undisturbed, .works)
+            : Finding(.undisturbed, .fails, "\(interruptions) waits ended with EINTR")
     }
 
     private var causes: Finding {

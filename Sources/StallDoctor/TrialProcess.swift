@@ -37,13 +37,16 @@ package final class TrialProcess {
         let variables = (Self.environment + ["TMPDIR=\(folder)"]).map { strdup($0) } + [nil]
         defer { for word in words + variables { free(word) } }
         var child: pid_t = 0
-        let error = posix_spawn(&child, "/proc/self/exe", &actions, nil, words, variables)
-        guard error == 0 else { throw TrialError("/proc/self/exe", error) }
+        let error = posix_spawn(&child, Self.program, &actions, nil, words, variables)
+        guard error == 0 else { throw TrialError(Self.program, error) }
         id = child
         output = out[0]
         errors = err[0]
         open = [out[0], err[0]]
     }
+
+    /// This program.
+    static let program = "/proc/self/exe"
 
     private static func openPipe(_ ends: inout [CInt]) -> Bool {
         guard pipe(&ends) == 0 else { return false }

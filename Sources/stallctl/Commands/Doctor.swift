@@ -32,6 +32,7 @@ struct Doctor: ParsableCommand {
 
     @Option(help: .hidden) var plant: PlantingProcess?
     @Option(help: .hidden) var plantFolder: String?
+    @Option(help: .hidden) var plantPatience = 1
 
     @Argument(
         parsing: .postTerminator,
@@ -46,7 +47,9 @@ struct Doctor: ParsableCommand {
     }
 
     func run() throws {
-        if let plant, let plantFolder { return try plant.run(inFolder: plantFolder) }
+        if let plant, let plantFolder {
+            return try plant.run(inFolder: plantFolder, patience: plantPatience)
+        }
         let examination = try examine()
         if output.json {
             try Output.write(json: examination.rows)
@@ -57,7 +60,7 @@ struct Doctor: ParsableCommand {
     }
 
     /// Other load on the machine can disturb a trial, so failures are tried again.
-    private static let attempts = 3
+    private static let patience = [1, 4, 10]
 
     private func examine() throws -> MachineExamination {
         let environment = ProcessInfo.processInfo.environment
@@ -72,8 +75,9 @@ struct Doctor: ParsableCommand {
             lacks: Surroundings.current(environment).lacks(storeFolder: folder),
             program: try program.first.map(Self.examine))
         let began = ContinuousClock.now
-        for attempt in 1...Self.attempts {
-            try Self.run(storeFolder: folder) { trial, findings, unread in
+        for attempt in 1...Self.patience.count {
+            try Self.run(storeFolder: folder, patience: Self.patience[attempt - 1]) {
+                trial, findings, unread in
                 examination.findings =
                     attempt == 1
                     ? findings : zip(examination.findings, findings).map { $0.better(or: $1) }
@@ -103,12 +107,13 @@ struct Doctor: ParsableCommand {
     }
 
     private static func run(
-        storeFolder: String, _ body: (StallTrial, [Finding], _ unread: [String]) -> Void
+        storeFolder: String, patience: Int,
+        _ body: (StallTrial, [Finding], _ unread: [String]) -> Void
     ) throws {
         let folder = try makeFolder(in: [NSTemporaryDirectory(), "/dev/shm/", storeFolder + "/"])
         defer { StallTrial.clean(folder) }
         var tests = Finding(.tests, .untried, "no process was blocked")
-        let trial = try StallTrial(inFolder: folder) { tests = look(at: $0) }
+        let trial = try StallTrial(inFolder: folder, patience: patience) { tests = look(at: $0) }
         let path = folder + "/" + StallTrial.centralStore
         var reports: [StallReport] = []
         var unread: [String] = []
@@ -121,7 +126,8 @@ struct Doctor: ParsableCommand {
         } catch {
             unread.append("the reports: \(error)")
         }
-        body(trial, TrialJudge(trial.stalls, reports).findings + [tests], unread)
+        let judge = TrialJudge(trial.stalls, reports, interruptions: trial.interruptions)
+        body(trial, judge.findings + [tests], unread)
     }
 
     /// Reads another process as hung tests are read.

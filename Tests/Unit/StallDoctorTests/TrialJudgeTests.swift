@@ -45,12 +45,15 @@ import Testing
     }
 
     static func verdicts(
-        _ stalls: [PlantedStall] = stalls, _ change: (inout [Plant: [StallReport]]) -> Void
+        _ stalls: [PlantedStall] = stalls, interruptions: Int? = 0,
+        _ change: (inout [Plant: [StallReport]]) -> Void
     ) -> [Guarantee: Verdict] {
         var reports = Dictionary(uniqueKeysWithValues: plants.map { ($0, [report(of: $0)]) })
         change(&reports)
         let all = plants.flatMap { reports[$0] ?? [] } + (reports[.stopped] ?? [])
-        let findings = TrialJudge(stalls, all).findings.filter { $0.verdict != .works }
+        let findings = TrialJudge(stalls, all, interruptions: interruptions).findings.filter {
+            $0.verdict != .works
+        }
         return Dictionary(uniqueKeysWithValues: findings.map { ($0.guarantee, $0.verdict) })
     }
 
@@ -70,6 +73,13 @@ import Testing
         #expect(
             Self.verdicts { $0[.cpu]![0].samples[0].frames = Self.frames("main") }
                 == [.running: .fails])
+    }
+
+    @Test func `a wait that a signal ended is a broken guarantee`() {
+        #expect(Self.verdicts(interruptions: 1) { _ in } == [.undisturbed: .fails])
+        #expect(Self.verdicts(interruptions: nil) { _ in } == [.undisturbed: .untried])
+        #expect(InterruptedWaits.count(in: InterruptedWaits.line(count: 3)) == 3)
+        #expect(InterruptedWaits.count(in: "sleep 3") == nil)
     }
 
     @Test func `one stall is one report`() {
@@ -108,7 +118,7 @@ import Testing
             $0[.queue] = []
         }
         #expect(verdicts == [.queues: .untried])
-        let judge = TrialJudge(stalls, Self.plants.map(Self.report))
+        let judge = TrialJudge(stalls, Self.plants.map(Self.report), interruptions: 0)
         #expect(
             judge.findings.first { $0.guarantee == .causes }?.detail
                 == "network was not tried: bind: no")
