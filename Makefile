@@ -8,7 +8,7 @@ ALONE = CrashTests|DoctorCommandTests|CauseTruthTests|DemoTests|AgentProcessTest
 FLEET = $(SWIFT) build --traits Fleet
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all help setup build collector fleet fleet-demo bench-fleet truth-fleet truth-clickhouse truth-clickhouse-reach truth-clickhouse-mutated truth-clickhouse-newer truth-clickhouse-install bench-clickhouse demo test conformance mutants truth host-safety host-safety-sanitizers system-calls truth-stacks truth-stalls truth-tasks truth-grouping truth-cause truth-sites truth-totals truth-diff truth-pictures truth-nio truth-programs truth-tests same-programs preload stress-stacks check-arm64 truth-arm64 bench bench-peers bench-timers faults hostile fuzz c-example c-loops outside-app host-cost freeze bench-targets man walkthrough gates package install deb dist truth-install docs truth-client format lint clean
+.PHONY: all help setup build collector fleet fleet-demo bench-fleet truth-fleet truth-clickhouse truth-clickhouse-reach truth-clickhouse-mutated truth-clickhouse-newer truth-clickhouse-install bench-clickhouse demo test conformance mutants truth host-safety host-safety-sanitizers system-calls truth-stacks truth-stalls truth-tasks truth-grouping truth-cause truth-sites truth-totals truth-diff truth-pictures truth-nio truth-programs truth-tests same-programs preload stress-stacks check-arm64 truth-arm64 environments bench bench-peers bench-timers faults hostile fuzz c-example c-loops outside-app host-cost freeze bench-targets man walkthrough gates package install deb dist truth-install docs truth-client format lint clean
 
 all: build
 
@@ -176,6 +176,11 @@ check-arm64:
 # scripts/setup-arm64 makes the machine. SABOTAGE=1 must fail.
 truth-arm64:
 	@scripts/truth-arm64
+
+# What works in two dozen environments, from Debian 11 to a seccomp filter, measured, and whether `stallctl doctor` says the same
+# there: the matrix of docs/install.md (WRITE=1 puts it there). As root; half an hour, and it says what it skips. SABOTAGE=1 must fail.
+environments:
+	@scripts/environments $(PLACES)
 
 # Captures of threads that live dangerously: SECONDS at 1,000 a second, then 10 s where the signals are the program's own.
 stress-stacks: setup
