@@ -33,6 +33,10 @@ struct UserSettings: Equatable, Sendable {
         guard let bytes = FileManager.default.contents(atPath: path) else {
             // ENOTDIR is what a home directory such as /dev/null gives.
             if access(path, R_OK) == 0 || errno == ENOENT || errno == ENOTDIR { return }
+            // A container's HOME may be root's while its user is another one: a directory that cannot be entered has no settings
+            // of this user.
+            var status = stat()
+            if errno == EACCES, stat(path, &status) != 0 { return }
             throw UserSettingsError(
                 path: path, line: nil, clause: "cannot be read: \(String(cString: strerror(errno)))"
             )

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import StallModel
 import TestSupport
 import Testing
@@ -32,6 +33,31 @@ import Testing
                 """) == all)
         #expect(try read(#"{"app":"photos"}"#).apps == ["photos"])
         #expect(try read(#"{"app":[]}"#).apps == [])
+    }
+
+    /// As in a container with the environment of its image and another user.
+    @Test(.enabled(if: geteuid() == 0)) func `a home that the user may not enter has no settings`()
+        throws
+    {
+        try withTemporaryDirectory { directory in
+            let home = directory.appending(path: "root")
+            let settings = home.appending(path: ".config/stallwatch/stallctl.json")
+            try FileManager.default.createDirectory(
+                at: settings.deletingLastPathComponent(), withIntermediateDirectories: true)
+            try Data("no settings".utf8).write(to: settings)
+            try #require(chmod(directory.path, 0o755) == 0)
+            func run() throws -> ProgramResult {
+                try Oracle.run(
+                    "/usr/bin/setpriv",
+                    ["--reuid", "12345", "--regid", "12345", "--clear-groups"]
+                        + [BuiltProgram.directory.appending(path: "stallctl").path, "--version"],
+                    environment: ["HOME": home.path])
+            }
+            try #require(chmod(home.path, 0o755) == 0)
+            #expect(try run().status == 1)
+            try #require(chmod(home.path, 0o700) == 0)
+            #expect(try run().status == 0)
+        }
     }
 
     @Test(arguments: [
