@@ -72,7 +72,7 @@ struct Doctor: ParsableCommand {
         }
         if folder.isEmpty { folder = "/" }
         var examination = MachineExamination(
-            lacks: Surroundings.current(environment).lacks(storeFolder: folder),
+            lacks: MachineSurroundings.lacks(storeFolder: folder, environment),
             program: try program.first.map(Self.examine))
         let began = ContinuousClock.now
         for attempt in 1...Self.patience.count {
@@ -90,27 +90,21 @@ struct Doctor: ParsableCommand {
         return examination
     }
 
-    /// In the first directory that takes it: a small container may have only one.
-    private static func makeFolder(in directories: [String]) throws -> String {
-        var errors: [String] = []
-        for directory in directories {
-            var template = Array((directory + "stallctl-doctor-XXXXXX").utf8CString)
-            if mkdtemp(&template) != nil {
-                return String(
-                    decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
-            }
-            errors.append("\(directory): \(String(cString: strerror(errno)))")
+    private static func makeFolder(orIn storeFolder: String) throws -> String {
+        do throws(ScratchFolder.Failure) {
+            return try ScratchFolder.make(named: "stallctl-doctor", orIn: [storeFolder])
+        } catch {
+            throw RunProblem(
+                "no directory for the trial's stores: \(error.reason); set TMPDIR to one that this user can write"
+            )
         }
-        throw RunProblem(
-            "no directory for the trial's stores: \(errors.joined(separator: "; ")); set TMPDIR to one that this user can write"
-        )
     }
 
     private static func run(
         storeFolder: String, patience: Int,
         _ body: (StallTrial, [Finding], _ unread: [String]) -> Void
     ) throws {
-        let folder = try makeFolder(in: [NSTemporaryDirectory(), "/dev/shm/", storeFolder + "/"])
+        let folder = try makeFolder(orIn: storeFolder)
         defer { StallTrial.clean(folder) }
         var tests = Finding(.tests, .untried, "no process was blocked")
         let trial = try StallTrial(inFolder: folder, patience: patience) { tests = look(at: $0) }

@@ -51,14 +51,15 @@ struct TestRun: ~Copyable {
             self.command = command
             return
         }
-        var template = Array((NSTemporaryDirectory() + "stallctl-tests-XXXXXX").utf8CString)
-        guard mkdtemp(&template) != nil else {
+        let folder: String
+        do throws(ScratchFolder.Failure) {
+            let current = FileManager.default.currentDirectoryPath
+            folder = try ScratchFolder.make(named: "stallctl-tests", orIn: [current])
+        } catch {
             throw RunProblem(
-                "the tests are not followed: \(NSTemporaryDirectory()): \(String(cString: strerror(errno)))"
+                "the tests are not followed: \(error.reason); set TMPDIR to a directory that this user can write"
             )
         }
-        let folder = String(
-            decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
         ownFolder = folder
         stream = TestEventStream(path: folder + "/events.jsonl")
         self.command = test.command(streamingTo: folder + "/events.jsonl", names)
