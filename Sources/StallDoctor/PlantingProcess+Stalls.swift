@@ -34,6 +34,8 @@ extension PlantingProcess {
         }
         for thread in threads + [loop] { pthread_join(thread, nil) }
         others.wait()
+        // Alone, since the others need a CPU as well at their start: a thread that lacks one has another cause.
+        results.add(Self.stall(.cpu, monitor))
         // A queue's stall has ended when its next probe has run.
         queue.sync {}
         usleep(20_000)
@@ -42,7 +44,7 @@ extension PlantingProcess {
         say(InterruptedWaits.line(count: interruptions.load(ordering: .relaxed)))
     }
 
-    private static let plantsOnThreads: [Plant] = [.sleep, .cpu, .lock, .ipc, .network]
+    private static let plantsOnThreads: [Plant] = [.sleep, .lock, .ipc, .network]
 
     /// The calling thread stalls as `plant` says.
     private static func stall(_ plant: Plant, _ monitor: StallMonitor) -> PlantedStall {
@@ -156,7 +158,7 @@ extension PlantingProcess {
             let id = withUnsafePointer(to: &entry.pointee.d_name) {
                 $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
             }
-            if lineOfFile("/proc/self/task/\(id)/comm") == "stall-watchdog" { return true }
+            if firstLineOfFile("/proc/self/task/\(id)/comm") == "stall-watchdog" { return true }
         }
         return false
     }
