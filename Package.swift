@@ -144,7 +144,7 @@ let unitTests: [Target] = [
     tests(
         "StallAgent",
         ["StallModel", "StallQuery", "StallStore", "StallArchive", "StallSymbols", "CLinux"]
-            + ["StallAgentC", log]
+            + ["StallAgentC", "CCaptureTesting", log]
             + [
                 "AgentFixture", "TargetFixture", "DoorFixture", "stall-truth", "task-truth",
                 "host-safety",

@@ -5,6 +5,9 @@ internal import CStackCapture
 internal import Glibc
 package import StallModel
 
+/// Whether the kernel shows this process's threads to it.
+package func isProcessDumpable() -> Bool { stall_is_dumpable() }
+
 /// The result of one capture: a stack, or why there is none.
 package struct StackCopy {
     /// Everything besides the frames. Plain memory.

@@ -1,6 +1,6 @@
-// Files and rights that the agent uses and this machine, container or user lacks.
+// Files and rights that the agent and stallctl use and this machine, container or user lacks.
 
-internal import Glibc
+internal import StallAgent
 
 /// Something that is missing here.
 package struct Lack: Equatable, Sendable {
@@ -12,64 +12,43 @@ package struct Lack: Equatable, Sendable {
     package var remedy: String?
     /// The guarantees whose failure it explains.
     package var guarantees: [Guarantee]
+
+    init(what: String, effect: String, remedy: String?, guarantees: [Guarantee]) {
+        self.what = what
+        self.effect = effect
+        self.remedy = remedy
+        self.guarantees = guarantees
+    }
+
+    init(_ shortage: Shortage) {
+        self.init(
+            what: shortage.loss.what, effect: shortage.loss.effect, remedy: shortage.loss.remedy,
+            guarantees: shortage.parts.compactMap(\.guarantee))
+    }
 }
 
-/// Where the agent's needs are looked up; a test has its own.
-package struct Surroundings {
-    /// The error of opening a file for reading and reading a byte; 0 without one.
-    var readError: (String) -> CInt
-    /// The error of creating a file in a directory; 0 without one.
-    var createError: (String) -> CInt
-    /// The first line of a small file.
-    var line: (String) -> String?
-    var environment: [String: String]
-
-    package static func current(_ environment: [String: String]) -> Surroundings {
-        Surroundings(
-            readError: readErrorOfFile, createError: createErrorInDirectory, line: lineOfFile,
-            environment: environment)
+extension SelfTestFinding.Part {
+    /// The guarantee that a shortage of this part explains. A store that cannot be written has no trial of its own: doctor's
+    /// stores are elsewhere.
+    fileprivate var guarantee: Guarantee? {
+        switch self {
+        case .blockedStacks: .blocked
+        case .runningStacks: .running
+        case .causes: .causes
+        case .lockHolders: .holders
+        case .queues: .queues
+        case .tasks: .tasks
+        case .runLoops, .store, .endings: nil
+        }
     }
+}
 
-    /// - Parameter storeFolder: Where the agent's store would be.
-    package func lacks(storeFolder: String) -> [Lack] {
-        [
-            file(
-                "/proc/thread-self/syscall",
-                "stacks of blocked threads and their causes are missing",
-                "Run under a kernel that has it: gVisor does not.", [.blocked, .causes, .holders]),
-            file(
-                "/proc/thread-self/schedstat",
-                "a thread that waits for a CPU is taken for one that computes", nil, [.stops]),
-            file(
-                "/proc/thread-self/cgroup", "time in which a CPU quota was used up is not known",
-                nil,
-                []),
-            folder(
-                storeFolder, "the agent's reports cannot be stored there",
-                "Name a file that this user can write: STALLWATCH_STORE=/path/stalls.sqlite."),
-            folder(
-                "/dev/shm",
-                "the duration of a stall during which a process was killed is less exact", nil),
-            tracing, disabled,
-        ].compactMap(\.self)
+extension Surroundings {
+    /// The missing things, for a program with this environment whose agent's store is in `storeFolder`.
+    func lacks(storeFolder: String, _ environment: [String: String]) -> [Lack] {
+        shortages(storeFolder: storeFolder).map { Lack($0) }
+            + [tracing, disabled(environment)].compactMap(\.self)
     }
-
-    private func file(
-        _ path: String, _ effect: String, _ remedy: String?, _ guarantees: [Guarantee]
-    ) -> Lack? {
-        let error = readError(path)
-        guard error != 0 else { return nil }
-        return Lack(
-            what: "\(path): \(text(error))", effect: effect, remedy: remedy, guarantees: guarantees)
-    }
-
-    private func folder(_ path: String, _ effect: String, _ remedy: String?) -> Lack? {
-        let error = createError(path)
-        guard error != 0 else { return nil }
-        return Lack(what: "\(path): \(text(error))", effect: effect, remedy: remedy, guarantees: [])
-    }
-
-    private func text(_ error: CInt) -> String { String(cString: strerror(error)) }
 
     /// **Source:** Documentation/admin-guide/LSM/Yama.rst: 0 and 1 let a process read its descendants.
     private var tracing: Lack? {
@@ -82,7 +61,7 @@ package struct Surroundings {
             guarantees: [.tests])
     }
 
-    private var disabled: Lack? {
+    private func disabled(_ environment: [String: String]) -> Lack? {
         guard let value = environment["STALLWATCH_DISABLED"], !["", "0"].contains(value) else {
             return nil
         }
@@ -93,30 +72,9 @@ package struct Surroundings {
     }
 }
 
-private func readErrorOfFile(_ path: String) -> CInt {
-    let file = open(path, O_RDONLY | O_CLOEXEC)
-    guard file >= 0 else { return errno }
-    defer { close(file) }
-    var byte: UInt8 = 0
-    return read(file, &byte, 1) < 0 ? errno : 0
-}
-
-private func createErrorInDirectory(_ path: String) -> CInt {
-    var template = Array((path + "/.stallctl-doctor-XXXXXX").utf8CString)
-    let file = mkstemp(&template)
-    guard file >= 0 else { return errno }
-    close(file)
-    return unlink(template) == 0 ? 0 : errno
-}
-
-/// The first line of a small file.
-func lineOfFile(_ path: String) -> String? {
-    let file = open(path, O_RDONLY | O_CLOEXEC)
-    guard file >= 0 else { return nil }
-    defer { close(file) }
-    var buffer = [UInt8](repeating: 0, count: 128)
-    let length = read(file, &buffer, buffer.count)
-    guard length > 0 else { return nil }
-    let text = String(decoding: buffer.prefix(length), as: UTF8.self)
-    return text.split(separator: "\n").first.map(String.init)
+/// For stallctl, which does not see the agent.
+package enum MachineSurroundings {
+    package static func lacks(storeFolder: String, _ environment: [String: String]) -> [Lack] {
+        Surroundings.current.lacks(storeFolder: storeFolder, environment)
+    }
 }

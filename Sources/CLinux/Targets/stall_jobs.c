@@ -258,10 +258,13 @@ static bool set_hook(void) {
     return true;
 }
 
+bool stall_jobs_are_possible(void) {
+    return &swift_task_enqueueGlobal_hook && swift_job_run && swift_concurrency_jobPriority && dispatch_async_f
+        && dispatch_queue_get_label;
+}
+
 bool stall_jobs_start(stall_worker_handler handler) {
-    if (!&swift_task_enqueueGlobal_hook || !swift_job_run || !swift_concurrency_jobPriority || !dispatch_async_f
-        || !dispatch_queue_get_label)
-        return false;
+    if (!stall_jobs_are_possible()) return false;
     stall_queue_prepare();
     queue_width();
     if (!has_worker_key) has_worker_key = pthread_key_create(&worker_key, leave) == 0;

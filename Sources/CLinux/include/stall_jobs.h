@@ -30,6 +30,9 @@ typedef struct stall_worker {
 /// Called on a thread that uses a new entry, with the entry's number, before its first job runs.
 typedef void (*stall_worker_handler)(int32_t number);
 
+/// Whether the runtime has the hook, and Dispatch is in the process.
+bool stall_jobs_are_possible(void);
+
 /// Sets the hook. An earlier hook is called first; only jobs that it passes on to the runtime are marked. False if the
 /// runtime has no hook, or without Dispatch.
 bool stall_jobs_start(stall_worker_handler _Nonnull handler);

@@ -49,6 +49,7 @@ public final class StallMonitor: Sendable {
         /// The process that started its threads.
         let generation = stall_fork_generation()
         fileprivate let isStopped = Once()
+        var hasStopped: Bool { isStopped.isClaimed }
         fileprivate let hasReportedFork = Once()
         fileprivate let hasReportedFlood = Once()
 
@@ -363,5 +364,6 @@ public final class StallMonitor: Sendable {
 /// A flag that only the first caller can claim.
 private final class Once: Sendable {
     private let isDone = Atomic<Bool>(false)
+    var isClaimed: Bool { isDone.load(ordering: .acquiring) }
     func claim() -> Bool { !isDone.exchange(true, ordering: .acquiringAndReleasing) }
 }

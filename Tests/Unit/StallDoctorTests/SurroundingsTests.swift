@@ -1,6 +1,7 @@
 import Glibc
 import Testing
 
+@testable import StallAgent
 @testable import StallDoctor
 
 /// Goal: what is missing on a machine is said, with what is lost and what mends it.
@@ -12,8 +13,8 @@ import Testing
     ) -> [Lack] {
         Surroundings(
             readError: { unreadable[$0] ?? 0 }, createError: { unwritable[$0] ?? 0 },
-            line: { $0.hasSuffix("ptrace_scope") ? yama : nil }, environment: environment
-        ).lacks(storeFolder: "/var/lib/app")
+            line: { $0.hasSuffix("ptrace_scope") ? yama : nil }
+        ).lacks(storeFolder: "/var/lib/app", environment)
     }
 
     @Test func `nothing is missing on a usual machine`() {
@@ -38,7 +39,7 @@ import Testing
 
     @Test func `the machine of this test is looked at as it is`() {
         // /proc/self/mem of the first page: EIO; a folder that is none: ENOENT.
-        let here = Surroundings.current([:])
+        let here = Surroundings.current
         #expect(here.readError("/proc/self/stat") == 0)
         #expect(here.readError("/nonexistent") == ENOENT)
         #expect(here.createError("/nonexistent") == ENOENT)

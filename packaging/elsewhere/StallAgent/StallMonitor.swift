@@ -23,6 +23,7 @@ public final class StallMonitor: Sendable {
     private init() {}
     public static func start(_ configuration: Configuration) throws -> StallMonitor { .init() }
     public func stop() {}
+    public func selfTest() -> [SelfTestFinding] { [] }
     public func watch(_ loop: RunLoop, as name: String, threshold: Duration? = nil) {}
     public func watch(_ queue: DispatchQueue, as name: String, threshold: Duration? = nil) {}
     public func watchMainRunLoop(threshold: Duration? = nil) {}
@@ -42,4 +43,14 @@ public final class WatchedThread: @unchecked Sendable {
     public var activity: String?
     public func begin() {}
     public func end() {}
+}
+
+/// What the agent for Linux says of each of its parts; here there is none.
+public struct SelfTestFinding: Sendable, Hashable {
+    public struct Loss: Sendable, Hashable {
+        public let what, effect: String
+        public let remedy: String?
+    }
+    public let part, verdict: String
+    public let losses: [Loss]
 }

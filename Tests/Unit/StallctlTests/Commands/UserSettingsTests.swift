@@ -50,7 +50,10 @@ import Testing
                 try Oracle.run(
                     "/usr/bin/setpriv",
                     ["--reuid", "12345", "--regid", "12345", "--clear-groups"]
-                        + [BuiltProgram.directory.appending(path: "stallctl").path, "--version"],
+                        + [
+                            BuiltProgram.directory.appending(path: "stallctl").path, "completions",
+                            "bash",
+                        ],
                     environment: ["HOME": home.path])
             }
             try #require(chmod(home.path, 0o755) == 0)
