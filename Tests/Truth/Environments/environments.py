@@ -31,6 +31,10 @@ def doctor(prepared):
     return verdicts, said
 
 
+def compared(place):
+    return place.only or GUARANTEES
+
+
 def measure(place, roots, scratch, stallctl, token):
     prepared = Prepared(place, roots, scratch, token)
     elsewhere = Prepared(PLACES[0], roots, scratch + "/sabotage", token + "-s") if os.environ.get("SABOTAGE") == "1" else prepared
@@ -41,15 +45,17 @@ def measure(place, roots, scratch, stallctl, token):
             measurement = Measurement(prepared, stallctl, number)
             seen = better(seen, measurement.verdicts) if seen else measurement.verdicts
             notes, is_harmed = measurement.notes, is_harmed or measurement.is_harmed
-            if all(verdict == "works" for verdict in seen.values()):
+            if all(seen[name] == "works" for name in compared(place)):
                 break
             # What was not disturbed is so again; the one that is right has been found.
-            if number and all(seen[name] == said.get(name, seen[name]) for name in GUARANTEES):
+            if number and all(seen[name] == said.get(name) for name in compared(place)):
                 break
     finally:
         prepared.remove()
         if elsewhere is not prepared:
             elsewhere.remove()
+    if place.only:
+        said, seen = ({name: verdicts.get(name) for name in place.only} for verdicts in (said, seen))
     return said, remarks, seen, list(dict.fromkeys(notes)), is_harmed
 
 
@@ -57,7 +63,7 @@ def table(rows):
     head = [HEADINGS[name] for name in GUARANTEES]
     lines = ["| | " + " | ".join(head) + " |", "|---" * (len(head) + 1) + "|"]
     for place, seen in rows:
-        words = [WORDS[seen[name]] if seen else "not tried" for name in GUARANTEES]
+        words = [WORDS[seen[name]] if seen and name in seen else "not tried" for name in GUARANTEES]
         lines.append(f"| {place.label} | " + " | ".join(words) + " |")
     for label, _ in NOT_TRIED:
         lines.append(f"| {label} | " + " | ".join(["not tried"] * len(GUARANTEES)) + " |")
@@ -67,13 +73,13 @@ def table(rows):
 
 
 def agrees(said, remarks, seen, notes, is_harmed):
-    return not is_harmed and all(said.get(name) == seen[name] for name in GUARANTEES)
+    return not is_harmed and all(said.get(name) == seen[name] for name in seen)
 
 
 def report(place, said, remarks, seen, notes, is_harmed):
     print(f"{'agrees' if agrees(said, remarks, seen, notes, is_harmed) else 'DIFFERS'}: {place.key}: "
-          + " ".join(f"{name}={seen[name]}" for name in GUARANTEES if seen[name] != "works"))
-    for name in GUARANTEES:
+          + " ".join(f"{name}={verdict}" for name, verdict in seen.items() if verdict != "works" or place.only))
+    for name in seen:
         if said.get(name) != seen[name]:
             print(f"    {name}: doctor says {said.get(name)}, measured {seen[name]}")
     if is_harmed:

@@ -42,6 +42,9 @@ class Measurement:
         self.notes = []
         self.verdicts = dict.fromkeys(GUARANTEES, "fails")
         self.is_harmed = False
+        if place.place.only:
+            self.verdicts["tests"] = self.test()
+            return
         stalls, dies, loops, central = (self.store(kind) for kind in ("stalls", "dies", "loops", "central"))
         lines = self.play_stalls(stalls)
         was_stopped = self.play_end(dies)
@@ -55,12 +58,16 @@ class Measurement:
         return f"{self.place.place.data}/{kind}-{self.number}.sqlite"
 
     def run(self, words, seconds=90):
+        process = subprocess.Popen(self.place.command(words), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True)
         try:
-            return subprocess.run(self.place.command(words), stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                                  errors="replace", timeout=seconds, check=False)
-        except subprocess.TimeoutExpired as late:
-            text = (late.stdout or b"").decode(errors="replace"), (late.stderr or b"").decode(errors="replace")
-            return subprocess.CompletedProcess(words, -1, text[0], text[1] + "it did not end in time")
+            output, errors = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            # With its children, which have the pipes as well.
+            os.killpg(process.pid, signal.SIGKILL)
+            output, errors = process.communicate()
+            errors += "it did not end in time"
+        return subprocess.CompletedProcess(words, process.returncode, output, errors)
 
     def note_errors(self, part, end):
         for line in end.stderr.splitlines()[-3:]:
@@ -160,7 +167,8 @@ class Measurement:
             return verdict([check(name) for name in names if name in plants])
 
         judged = self.verdicts
-        if not self.starts:
+        # Where nothing is reported, nothing works, be it that the programs do not even start.
+        if not self.starts or not reports:
             return
         judged["blocked"] = all_of(shows, "sleep", "ipc", "lock")
         judged["running"] = all_of(shows, "cpu")

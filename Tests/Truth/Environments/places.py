@@ -43,6 +43,8 @@ class Place:
     limits: dict = field(default_factory=dict)
     # Measured in an emulated machine, whose kernel has what this one may lack: scripts/environments-machine.
     is_in_machine: bool = False
+    # The guarantees that the place is about; empty: all. The others are not tried there.
+    only: list = field(default_factory=list)
     # What a reader of the table has to know.
     note: str = ""
 
@@ -65,7 +67,8 @@ PLACES = [
     Place("docker", "Docker's seccomp profile, capabilities and masks, as root", confined=["--docker"], own_processes=True,
           around=["setpriv", "--bounding-set", "-all,+" + DOCKER_CAPABILITIES.replace(",", ",+"), "--no-new-privs"],
           mounts=DOCKER_MASKS),
-    Place("docker-user", "the same, as a user", confined=["--docker"], own_processes=True, user="1000:1000", mounts=DOCKER_MASKS),
+    Place("docker-user", "the same, as a user", confined=["--docker"], own_processes=True, user="1000:1000", mounts=DOCKER_MASKS,
+          note="HOME is root's, as in many images"),
     Place("docker-before-4.8", "Docker's profile for kernels before 4.8", confined=["--old-docker"], own_processes=True),
     Place("no-process_vm_readv", "seccomp without process_vm_readv", confined=["--refuse", "process_vm_readv"]),
     Place("no-rt_tgsigqueueinfo", "seccomp without rt_tgsigqueueinfo", confined=["--refuse", "rt_tgsigqueueinfo"]),
@@ -81,7 +84,7 @@ PLACES = [
     Place("memory-64M", "64 MB of memory", limits={"memory": 64 << 20}),
     Place("cpu-0.1", "0.1 of a CPU", limits={"cpu": 0.1}),
     Place("one-cpu", "one CPU", around=["taskset", "-c", "0"]),
-    *(Place(f"yama-{scope}", f"Yama's ptrace_scope {scope}, as a user", user="1000:1000", is_in_machine=True,
+    *(Place(f"yama-{scope}", f"Yama's ptrace_scope {scope}, as a user", user="1000:1000", variables={}, is_in_machine=True, only=["tests"],
             mounts=f"echo {scope} >/proc/sys/kernel/yama/ptrace_scope") for scope in range(4)),
     Place("minimal", "no shell, only the libraries that the package depends on", root="minimal", variables={}),
     Place("no-libsqlite3", "the same without libsqlite3", root="minimal-without-sqlite", variables={}),

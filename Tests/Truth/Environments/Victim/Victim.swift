@@ -84,6 +84,8 @@ import StallAgent
         ]
         let file = open(streamPath, O_WRONLY | O_CREAT | O_APPEND, 0o600)
         for line in lines { _ = write(file, line + "\n", line.utf8.count + 1) }
+        // Where stallctl does not end it.
+        alarm(30)
         hangingTest()
         exit(0)
     }
