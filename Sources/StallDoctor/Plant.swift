@@ -61,11 +61,11 @@ package enum PlantingProcess: String, CaseIterable, Sendable {
     ///
     /// - Parameters:
     ///   - folder: For the store. Exists.
-    ///   - patience: 1, or more for an agent that has too little of a CPU to find names in the usual time.
+    ///   - patience: 1, or more for a process that has too little of a CPU for the usual time.
     package func run(inFolder folder: String, patience: Int) throws {
         stall_end_with_parent()
         switch self {
-        case .recovers: try runRecovering(storePath: folder + "/" + storeName)
+        case .recovers: try runRecovering(storePath: folder + "/" + storeName, patience)
         case .dies: try runDying(storePath: folder + "/" + storeName)
         case .waits: runWaiting(patience)
         }

@@ -13,27 +13,35 @@ extension PlantingProcess {
                 threshold: threshold))
     }
 
-    func runRecovering(storePath: String) throws {
+    /// - Parameter patience: Above 1, the stalls follow one another: a small CPU quota is too little for all at once.
+    func runRecovering(storePath: String, _ patience: Int) throws {
         let monitor = try Self.startMonitor(storePath)
         monitor.watchTasks()
         // Until a job of its priority has run, a task's jobs are not watched.
         usleep(20_000)
         let results = PlantedStalls()
-        let threads = Self.plantsOnThreads.map { plant in
-            onThread(plant.rawValue) { results.add(Self.stall(plant, monitor)) }
+        var open: [() -> Void] = []
+        func plant(_ start: () -> () -> Void) {
+            let join = start()
+            guard patience > 1 else { return open.append(join) }
+            join()
+            usleep(100_000)
         }
-        let loop = onThread(Plant.loop.rawValue) { Self.stallInLoop(monitor, results) }
-        let others = DispatchGroup()
-        results.plant(.task, in: others) { begin in
-            Task.detached { begin(blockDoctorsTask) }
+        func plantOnThread(_ plant: Plant, _ body: @escaping @Sendable () -> Void) -> () -> Void {
+            let thread = onThread(plant.rawValue, body)
+            return { pthread_join(thread, nil) }
+        }
+        for kind in Self.plantsOnThreads {
+            plant { plantOnThread(kind) { results.add(Self.stall(kind, monitor)) } }
+        }
+        plant { plantOnThread(.loop) { Self.stallInLoop(monitor, results) } }
+        plant {
+            results.plant(.task) { begin in Task.detached { begin(blockDoctorsTask) } }
         }
         let queue = DispatchQueue(label: "stallctl-doctor")
         monitor.watch(queue, as: Plant.queue.target)
-        results.plant(.queue, in: others) { begin in
-            queue.async { begin(blockDoctorsQueue) }
-        }
-        for thread in threads + [loop] { pthread_join(thread, nil) }
-        others.wait()
+        plant { results.plant(.queue) { begin in queue.async { begin(blockDoctorsQueue) } } }
+        for join in open { join() }
         // Alone, since the others need a CPU as well at their start: a thread that lacks one has another cause.
         results.add(Self.stall(.cpu, monitor))
         // A queue's stall has ended when its next probe has run.
@@ -176,16 +184,18 @@ private final class PlantedStalls: Sendable {
     func add(_ stall: PlantedStall) { all.withLock { $0.append(stall) } }
 
     /// - Parameter start: Runs what it is given where the plant belongs.
+    /// - Returns: Waits for its end.
     func plant(
-        _ plant: Plant, in group: DispatchGroup,
-        _ start: (@escaping @Sendable (@Sendable () -> Duration) -> Void) -> Void
-    ) {
+        _ plant: Plant, _ start: (@escaping @Sendable (@Sendable () -> Duration) -> Void) -> Void
+    ) -> () -> Void {
+        let group = DispatchGroup()
         group.enter()
         start { body in
             let began = monotonicTime()
             self.add(PlantedStall(plant, duration: body() - began))
             group.leave()
         }
+        return { group.wait() }
     }
 
     func print() {

@@ -16,7 +16,7 @@ package struct StallTrial {
     /// - Parameters:
     ///   - folder: For the stores; they are left there. The central one is ``centralStore``.
     ///   - limit: When children are killed.
-    ///   - patience: How many times as long an agent may take for names.
+    ///   - patience: How many times as long it may take.
     ///   - whileBlocked: Called with the id of a process that is blocked in ``Plant/killed``'s function.
     package init(
         inFolder folder: String, limit: Duration = .seconds(30), patience: Int = 1,
@@ -47,7 +47,10 @@ package struct StallTrial {
         finish(dies, as: "the process to be killed", by: deadline, isKilled: true)
         finish(recovers, as: "the stalling process", by: deadline)
         for process in [dies, recovers] {
-            agentLines += process.errorLines.filter { !agentLines.contains($0) }
+            for line in process.errorLines
+            where !agentLines.contains(where: { Self.saysSame($0, line) }) {
+                agentLines.append(line)
+            }
         }
         finish(waits, as: "stallctl run", by: deadline)
         // It runs the program even where it cannot watch it.
@@ -57,6 +60,12 @@ package struct StallTrial {
                 + PlantingProcess.allCases.map { folder + "/" + $0.storeName }
                 .filter { access($0, F_OK) == 0 }, folder: folder)
         finish(ingest, as: "stallctl ingest", by: monotonicTime() + limit)
+    }
+
+    /// Apart from the time, which is the first word.
+    static func saysSame(_ one: String, _ other: String) -> Bool {
+        func text(_ line: String) -> Substring { line.drop { $0 != " " } }
+        return one == other || text(one) == text(other) && !text(one).isEmpty
     }
 
     package static let centralStore = "central.sqlite"

@@ -60,6 +60,7 @@ struct Stallctl: ParsableCommand {
             }
             try checkCommandName(CommandLine.arguments.dropFirst())
             var command = try parseAsRoot(separatingEmptyValues(CommandLine.arguments.dropFirst()))
+            if !(command is Run) { ScratchFolder.provideTemporaryDirectory() }
             _ = try UserSettings.loaded.get()
             try command.run()
             if !PartialAnswer.missing.isEmpty { Glibc.exit(PartialAnswer.exitCode) }

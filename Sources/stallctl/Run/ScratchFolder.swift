@@ -4,6 +4,19 @@ internal import Foundation
 internal import Glibc
 
 enum ScratchFolder {
+    /// Sets TMPDIR for this process where it is not set and `/tmp` cannot be written, as in a small container: copies of
+    /// stores and spilled text go there. Before other threads are started. Not for a program that `run` executes, whose
+    /// environment is its own.
+    static func provideTemporaryDirectory(
+        in candidates: [String] = ["/tmp", "/var/tmp", "/dev/shm"]
+    ) {
+        if let given = getenv("TMPDIR"), given.pointee != 0 { return }
+        let current = FileManager.default.currentDirectoryPath
+        let usable = (candidates + [current]).first { access($0, W_OK | X_OK) == 0 }
+        guard let usable, usable != "/tmp" else { return }
+        setenv("TMPDIR", usable, 1)
+    }
+
     struct Failure: Error {
         /// Each directory with its error.
         var reason: String

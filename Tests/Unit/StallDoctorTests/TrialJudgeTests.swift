@@ -82,6 +82,12 @@ import Testing
         #expect(InterruptedWaits.count(in: "sleep 3") == nil)
     }
 
+    @Test func `lines of a log that differ in their time say the same`() {
+        #expect(StallTrial.saysSame("10:00:01 warning: refused", "10:00:02 warning: refused"))
+        #expect(!StallTrial.saysSame("10:00:01 warning: refused", "10:00:01 warning: lost"))
+        #expect(!StallTrial.saysSame("one", "other"))
+    }
+
     @Test func `one stall is one report`() {
         #expect(Self.verdicts { $0[.queue]! += $0[.queue]! } == [.queues: .fails])
     }

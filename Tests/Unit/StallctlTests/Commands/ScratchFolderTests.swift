@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import TestSupport
 import Testing
 
@@ -18,6 +19,20 @@ import Testing
             var isDirectory: ObjCBool = false
             #expect(FileManager.default.fileExists(atPath: last, isDirectory: &isDirectory))
             #expect(isDirectory.boolValue)
+        }
+    }
+
+    @Test func `without a temporary directory another one is used, and one that is given is kept`()
+        async
+    {
+        await #expect(processExitsWith: .success) {
+            unsetenv("TMPDIR")
+            ScratchFolder.provideTemporaryDirectory(in: ["/tmp"])
+            #expect(getenv("TMPDIR") == nil)
+            ScratchFolder.provideTemporaryDirectory(in: ["/nonexistent", "/dev/shm"])
+            #expect(getenv("TMPDIR").map { String(cString: $0) } == "/dev/shm")
+            ScratchFolder.provideTemporaryDirectory(in: ["/var/tmp"])
+            #expect(getenv("TMPDIR").map { String(cString: $0) } == "/dev/shm")
         }
     }
 
