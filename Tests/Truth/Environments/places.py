@@ -61,7 +61,8 @@ PLACES = [
     Place("debian-12", "Debian 12 (glibc 2.36)"),
     Place("debian-13", "Debian 13 (glibc 2.41)", root="trixie"),
     Place("debian-unstable", "Debian unstable", root="sid"),
-    Place("debian-11", "Debian 11 (glibc 2.31)", root="bullseye", note="the programs do not load: they need glibc 2.34 or later"),
+    Place("debian-11", "Debian 11 (glibc 2.31)", root="bullseye", note="the programs do not load: built on Debian 12, they need glibc 2.35 and libstdc++ of GCC 12 (GLIBCXX_3.4.30) or "
+               "later"),
     Place("user", "a uid without a name, no HOME", user="12345:12345", variables={}),
     Place("pid-1", "pid 1 of a container", own_processes=True),
     Place("docker", "Docker's seccomp profile, capabilities and masks, as root", confined=["--docker"], own_processes=True,
@@ -74,7 +75,8 @@ PLACES = [
     Place("no-rt_tgsigqueueinfo", "seccomp without rt_tgsigqueueinfo", confined=["--refuse", "rt_tgsigqueueinfo"]),
     Place("no-proc-syscall", "no /proc/PID/syscall, schedstat, wchan, stack, as in gVisor",
           confined=["--hide", "syscall,schedstat,wchan,stack"]),
-    Place("no-proc", "no /proc", has_proc=False),
+    Place("no-proc", "no /proc", has_proc=False,
+          note="Swift's runtime reads a program's arguments there; stallctl says so, and a program that looks at them ends"),
     Place("read-only", "read-only root, but for /data and /tmp", is_read_only=True),
     Place("nothing-writable", "read-only root, nothing writable", is_read_only=True, has_shm=False, has_tmp=False, data=""),
     Place("no-shm", "no /dev/shm", has_shm=False),
@@ -87,7 +89,8 @@ PLACES = [
     *(Place(f"yama-{scope}", f"Yama's ptrace_scope {scope}, as a user", user="1000:1000", variables={}, is_in_machine=True, only=["tests"],
             mounts=f"echo {scope} >/proc/sys/kernel/yama/ptrace_scope") for scope in range(4)),
     Place("minimal", "no shell, only the libraries that the package depends on", root="minimal", variables={}),
-    Place("no-libsqlite3", "the same without libsqlite3", root="minimal-without-sqlite", variables={}),
+    Place("no-libsqlite3", "the same without libsqlite3", root="minimal-without-sqlite", variables={},
+          note="the programs do not load: SQLite is not in them"),
 ]
 
 # Cells that nobody has measured, with the reason.
