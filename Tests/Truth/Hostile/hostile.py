@@ -4,7 +4,8 @@
 Shares no code with the product: what a store looks like is read from SQLite's own schema. scripts/hostile calls it.
 
 What is a *hung* or *crashed* run stands in runs.py. The central store is *poisoned* when top, status or check say something else
-than of a store that saw only what was accepted, or when top of the good stores' hosts is not what it was before.
+than of a store that saw only what was accepted, when top of the good stores' hosts is not what it was before, and when a
+file changed that hostile stores name in a link or a journal.
 
 Every hostile store is read by every reading command, alone and beside a good one (reads.py), and so are an agent's and a
 central store of which a number was changed.
@@ -37,6 +38,10 @@ class Corpus:
         self.root, self.bases, self.lines, self.rng, self.short = root, bases, lines, rng, short
         self.size = SHORT if short else FULL
         self.number = 0
+        # What links and journals of hostile stores name: it stays as it is.
+        self.stranger = os.path.join(os.path.dirname(root), "stranger")
+        with open(self.stranger, "w", encoding="ascii") as file:
+            file.write("root:x:0:0\n")
 
     def path(self, kind, suffix=".sqlite"):
         self.number += 1
@@ -192,7 +197,7 @@ class Corpus:
                 if kind == "fifo":
                     os.mkfifo(place)
                 elif kind == "link":
-                    os.symlink("/etc/passwd", place)
+                    os.symlink(self.stranger, place)
                 elif kind == "zero":
                     os.symlink("/dev/zero", place)
                 elif kind == "dangling":
@@ -235,7 +240,7 @@ class Corpus:
                 for _ in range(20):
                     self.flip(journal, self.rng.randrange(os.path.getsize(journal) * 8))
             elif os.path.exists(journal) and index % 3 == 2:
-                name = b"/etc/passwd"
+                name = os.fsencode(self.stranger)
                 with open(journal, "ab") as file:
                     file.write((1073741824 // 4096 + 1).to_bytes(4, "big") + name
                                + len(name).to_bytes(4, "big") + sum(name).to_bytes(4, "big")
@@ -705,6 +710,10 @@ class Trial:
                 self.poisoned += 1
                 print("poisoned: %s: exit %d\n  %s\n  %s" % (
                     command[0], ours.code, ours.output[:600], theirs.output[:600]), file=sys.stderr)
+        stranger = self.corpus.stranger
+        if not os.path.exists(stranger) or open(stranger, encoding="ascii").read() != "root:x:0:0\n":
+            self.poisoned += 1
+            print("poisoned: a file that hostile stores name was changed or deleted", file=sys.stderr)
         if self.poisoned:
             self.keep(self.central, clean)
         # Good stores are in it: every command has an answer, and so has who asks in SQL.
