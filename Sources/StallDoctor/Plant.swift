@@ -64,6 +64,8 @@ package enum PlantingProcess: String, CaseIterable, Sendable {
     ///   - patience: 1, or more for a process that has too little of a CPU for the usual time.
     package func run(inFolder folder: String, patience: Int) throws {
         stall_end_with_parent()
+        // With a tenth of a CPU nothing of the agent runs for 90 ms at a time.
+        if patience > 1 { plantedTime = plantedTime * 2 }
         switch self {
         case .recovers: try runRecovering(storePath: folder + "/" + storeName, patience)
         case .dies: try runDying(storePath: folder + "/" + storeName)

@@ -5,8 +5,8 @@ internal import Glibc
 internal import StallAgent
 internal import Synchronization
 
-/// How long a planted stall lasts.
-let plantedTime = Duration.milliseconds(150)
+/// How long a planted stall lasts. Set before other threads are started.
+nonisolated(unsafe) var plantedTime = Duration.milliseconds(150)
 
 /// Elapsed time on CLOCK_MONOTONIC.
 func monotonicTime(_ clock: clockid_t = CLOCK_MONOTONIC) -> Duration {

@@ -74,8 +74,8 @@ struct Doctor: ParsableCommand {
         var examination = MachineExamination(
             lacks: MachineSurroundings.lacks(storeFolder: folder, environment),
             program: try program.first.map(Self.examine))
-        let began = ContinuousClock.now
         for attempt in 1...Self.patience.count {
+            let began = ContinuousClock.now
             try Self.run(storeFolder: folder, patience: Self.patience[attempt - 1]) {
                 trial, findings, unread in
                 examination.findings =
@@ -85,7 +85,7 @@ struct Doctor: ParsableCommand {
                 examination.agentLines = trial.agentLines
             }
             // A trial that ran into its limit would do so again.
-            if examination.worksWhole || ContinuousClock.now > began + .seconds(20) { break }
+            if examination.worksWhole || ContinuousClock.now > began + .seconds(25) { break }
         }
         return examination
     }

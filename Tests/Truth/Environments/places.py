@@ -61,8 +61,7 @@ PLACES = [
     Place("debian-12", "Debian 12 (glibc 2.36)"),
     Place("debian-13", "Debian 13 (glibc 2.41)", root="trixie"),
     Place("debian-unstable", "Debian unstable", root="sid"),
-    Place("debian-11", "Debian 11 (glibc 2.31)", root="bullseye", note="the programs do not load: built on Debian 12, they need glibc 2.35 and libstdc++ of GCC 12 (GLIBCXX_3.4.30) or "
-               "later"),
+    Place("debian-11", "Debian 11 (glibc 2.31)", root="bullseye", note="they do not load: they need glibc 2.35 and GCC 12's libstdc++ (GLIBCXX_3.4.30)"),
     Place("user", "a uid without a name, no HOME", user="12345:12345", variables={}),
     Place("pid-1", "pid 1 of a container", own_processes=True),
     Place("docker", "Docker's seccomp profile, capabilities and masks, as root", confined=["--docker"], own_processes=True,
@@ -90,7 +89,7 @@ PLACES = [
             mounts=f"echo {scope} >/proc/sys/kernel/yama/ptrace_scope") for scope in range(4)),
     Place("minimal", "no shell, only the libraries that the package depends on", root="minimal", variables={}),
     Place("no-libsqlite3", "the same without libsqlite3", root="minimal-without-sqlite", variables={},
-          note="the programs do not load: SQLite is not in them"),
+          note="they do not load: SQLite is not in them"),
 ]
 
 # Cells that nobody has measured, with the reason.
