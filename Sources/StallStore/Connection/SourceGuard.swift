@@ -1,6 +1,7 @@
 // Checks files before they are opened as a store: only regular files take part in reading one, and a journal that was
 // left behind is rolled back in a private copy. SQLite itself opens whatever has the right name.
 
+internal import CLinux
 internal import Glibc
 internal import StallModel
 
@@ -28,7 +29,7 @@ package enum SourceGuard {
     package static func expectOwnJournal(
         _ path: String, of original: String? = nil
     ) throws(StoreError) {
-        let descriptor = open(path + "-journal", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        let descriptor = stall_descriptor_open_to_read(path + "-journal", O_NOFOLLOW)
         guard descriptor >= 0 else { return }
         defer { close(descriptor) }
         let size = lseek(descriptor, 0, SEEK_END)
