@@ -73,7 +73,7 @@ import Testing
             onFreshThread {
                 let loop = EventRunLoop.current
                 loop.add(LoopSource { _ in }, toMode: .default)
-                loop.run(for: .milliseconds(1))
+                runUntilItWaits(loop)
                 let (set, wake) = (loop.defaultItems.poller!.epoll, loop.wake.descriptor)
                 // All numbers below are taken, by then also the loop's own. No other thread gets one of them meanwhile.
                 while dup(0) < set {}
@@ -90,7 +90,7 @@ import Testing
                     let other = EventRunLoop.current
                     let stop = LoopSource { _ in other.stop() }
                     other.add(stop, toMode: .default)
-                    other.run(for: .milliseconds(1))
+                    runUntilItWaits(other)
                     isShared = other.defaultItems.poller!.epoll == set
                     guard !other.defaultItems.poller!.isLost, !other.wake.isLost else { exit(4) }
                     begin.signal()
@@ -125,6 +125,11 @@ import Testing
             playMainQueue()
         }
     }
+}
+
+/// On a busy machine a millisecond may be over before the loop waits, and makes its set.
+private func runUntilItWaits(_ loop: EventRunLoop) {
+    repeat { loop.run(for: .milliseconds(1)) } while loop.defaultItems.poller == nil
 }
 
 /// In a child, whose only thread is its main thread.
