@@ -34,12 +34,14 @@ SPECIAL = ("special", "sparse", "zeroblob", "many", "journal", "big", "long-name
 class Corpus:
     """Writes the inputs: files in a directory each, so that companions lie beside them."""
 
+    # The file beside the inputs that links and journals of hostile stores name: it stays as it is.
+    STRANGER = "stranger"
+
     def __init__(self, root, bases, lines, rng, short):
         self.root, self.bases, self.lines, self.rng, self.short = root, bases, lines, rng, short
         self.size = SHORT if short else FULL
         self.number = 0
-        # What links and journals of hostile stores name: it stays as it is.
-        self.stranger = os.path.join(os.path.dirname(root), "stranger")
+        self.stranger = os.path.join(os.path.dirname(root), self.STRANGER)
         with open(self.stranger, "w", encoding="ascii") as file:
             file.write("root:x:0:0\n")
 
@@ -710,7 +712,7 @@ class Trial:
                 self.poisoned += 1
                 print("poisoned: %s: exit %d\n  %s\n  %s" % (
                     command[0], ours.code, ours.output[:600], theirs.output[:600]), file=sys.stderr)
-        stranger = self.corpus.stranger
+        stranger = os.path.join(self.work, Corpus.STRANGER)
         if not os.path.exists(stranger) or open(stranger, encoding="ascii").read() != "root:x:0:0\n":
             self.poisoned += 1
             print("poisoned: a file that hostile stores name was changed or deleted", file=sys.stderr)
