@@ -33,7 +33,7 @@ struct call {
 
 #define CALL(name) {#name, SYS_##name, EPERM}
 
-// What --refuse knows beside Docker's.
+// The names that --refuse takes beside Docker's profile.
 static const struct call known[] = {
     CALL(process_vm_readv), CALL(rt_tgsigqueueinfo), CALL(ptrace), CALL(futex), CALL(openat), CALL(membarrier),
     CALL(memfd_create), CALL(prctl), CALL(epoll_pwait), CALL(eventfd2), CALL(timerfd_create),

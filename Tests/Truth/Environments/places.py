@@ -92,7 +92,7 @@ PLACES = [
           note="they do not load: SQLite is not in them"),
 ]
 
-# Cells that nobody has measured, with the reason.
+# Cells that were not measured, with the reason.
 NOT_TRIED = [
     ("Alpine and others with musl", "the programs need glibc; there is no build for musl"),
     ("Ubuntu, Fedora, Amazon Linux", "no archive of theirs can be reached from here; glibc decides (see below)"),

@@ -567,7 +567,7 @@ class Trial:
         self.compare(sabotage)
 
     def hand_over(self, waiting, what):
-        """Queues it; ends where whoever is to take it has failed, since a part that was not read must not pass for one that was."""
+        """Queues it; ends where its receiver has failed, since a part that was not read must not pass for one that was."""
         while not self.failures:
             try:
                 return waiting.put(what, timeout=1)

@@ -45,7 +45,7 @@ public final class WatchedThread: @unchecked Sendable {
     public func end() {}
 }
 
-/// What the agent for Linux says of each of its parts; here there is none.
+/// A result of the self test of one part of the agent for Linux; here there is none.
 public struct SelfTestFinding: Sendable, Hashable {
     public struct Loss: Sendable, Hashable {
         public let what, effect: String

@@ -4,7 +4,7 @@ import StallStore
 import Testing
 import TestSupport
 
-/// Goal: no store, whoever left it there, makes the agent's process delete another file.
+/// Goal: no store, of whatever origin, makes the agent's process delete another file.
 /// Method: a transaction of SQLite's that was cut short, whose journal says to be a part of one of several files. SQLite
 /// rolls it back and then deletes the file that it names, if that names no journal; which is tried first.
 @Suite struct NamedJournalTests {
