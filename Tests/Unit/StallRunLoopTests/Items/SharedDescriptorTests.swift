@@ -2,6 +2,7 @@ import CLinux
 import Foundation
 import LoopConformance
 import StallModel
+import TestSupport
 import Testing
 
 @testable import StallRunLoop
@@ -75,7 +76,7 @@ import Testing
                     }
                     for _ in 0..<3 { loop.run(for: .zero) }
                     #expect(log.allSatisfy { $0 == [] })
-                    end.make(peer)
+                    end.make(peer, of: own)
                     for _ in 0..<30 { loop.run(for: .zero) }
                     #expect(log.allSatisfy { $0 == [.hangUp] })
                     #expect(hasWriter == (writerCalls > 5))
@@ -98,7 +99,7 @@ import Testing
             for _ in 0..<2 {
                 try loop.add(DescriptorSource(descriptor: one) { _, _ in }, toMode: .default)
             }
-            close(one)
+            closePeer(one, of: other)
             var byte: UInt8 = 0
             #expect(recv(other, &byte, 1, CInt(MSG_DONTWAIT)) == 0)
             close(other)
@@ -272,7 +273,7 @@ import Testing
 
     private static func socketPair() -> (CInt, CInt) {
         var numbers: [CInt] = [0, 0]
-        socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, &numbers)
+        socketpair(AF_UNIX, StreamEnd.stream, 0, &numbers)
         return (numbers[0], numbers[1])
     }
 }
@@ -281,16 +282,19 @@ import Testing
 enum StreamEnd: CaseIterable {
     case unixClose, unixShutdown, tcpClose
 
+    /// Not for the processes that other tests start: their ends would keep the connection.
+    static let stream = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+
     /// Two sockets that are connected.
     func makePair() -> (CInt, CInt) {
         var ends: [CInt] = [-1, -1]
         guard self == .tcpClose else {
-            socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, &ends)
+            socketpair(AF_UNIX, Self.stream, 0, &ends)
             return (ends[0], ends[1])
         }
-        let listener = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+        let listener = socket(AF_INET, Self.stream, 0)
         defer { close(listener) }
-        ends[1] = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+        ends[1] = socket(AF_INET, Self.stream, 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_addr.s_addr = INADDR_LOOPBACK.bigEndian
@@ -304,13 +308,14 @@ enum StreamEnd: CaseIterable {
             }
         }
         ends[0] = accept(listener, nil, nil)
+        _ = fcntl(ends[0], F_SETFD, FD_CLOEXEC)
         return (ends[0], ends[1])
     }
 
-    func make(_ peer: CInt) {
+    func make(_ peer: CInt, of own: CInt) {
         switch self {
         case .unixShutdown: shutdown(peer, CInt(SHUT_WR))
-        case .unixClose, .tcpClose: close(peer)
+        case .unixClose, .tcpClose: closePeer(peer, of: own)
         }
     }
 }

@@ -51,7 +51,9 @@ import Testing
             return Array(bytes.prefix(max(0, count)))
         }
 
-        func endPeer() { close(sockets.peer) }
+        func endPeer() {
+            if isSocketOpen { closePeer(sockets.peer, of: sockets.own) } else { close(sockets.peer) }
+        }
 
         /// Runs until nothing is left to do at once.
         func settle() {
@@ -449,6 +451,8 @@ import Testing
     @Test func `what is no stream socket is refused`() throws {
         var ends: [CInt] = [0, 0]
         #expect(pipe(&ends) == 0)
+        // A process that another test starts would keep the pipe open.
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         #expect(throws: LoopError.system(call: "getsockopt", errno: ENOTSOCK)) {
             try LoopMessagePort(descriptor: ends[1], on: .current, coding: .bytes) { _, _ in }
         }
