@@ -2,8 +2,8 @@
 
 SWIFT ?= swift
 comma := ,
-# These play whole programs in real time, or several that share a disk: they want the machine for themselves.
-ALONE = CrashTests|DoctorCommandTests|CauseTruthTests|DemoTests|AgentProcessTests|EndingTests|StallTruthTests|TaskTruthTests|WatchTargetTests|WatchedWaitsTests|RefusedCaptureTests|RunCommandTests|SiteTruthTests|HostSafetyTests|HostileTests|TotalsTruthTests|FleetTruthTests|HangTruthTests|TestRunTests|MutantTests
+# These play whole programs in real time: they want the machine for themselves.
+ALONE = CrashTests|DoctorCommandTests|CauseTruthTests|DemoTests|AgentProcessTests|EndingTests|StallTruthTests|TaskTruthTests|WatchTargetTests|WatchedWaitsTests|RefusedCaptureTests|RunCommandTests|SiteTruthTests|HostSafetyTests|HangTruthTests|TestRunTests
 # Tests, and what shows all of stallctl, are built with the package's trait Fleet; a change of traits compiles everything again.
 FLEET = $(SWIFT) build --traits Fleet
 SOURCES = Package.swift Sources Tests Examples Benchmarks
