@@ -2,19 +2,23 @@
 
 usage: programs.py STALLCTL FOLDER-OF-BUILT-LOOPS
 
-What is true is the kernel's trace of the program's main thread (referee.py). Where it cannot be had, it is the plants' own
+What is true is the kernel's trace of the thread that runs the program's loop (referee.py). Where it cannot be had, it is the plants' own
 log: the client's for servers, the program's for the others, which also says which function is the right one. The last line
 is the result."""
 
+import fcntl
+import glob
 import json
 import os
 import random
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import referee
@@ -24,12 +28,15 @@ THRESHOLD = 0.25
 # A stall of this length has to be reported. Between it and the threshold the agent may see a shorter one than the kernel.
 CERTAIN = 0.29
 # One function of each site of a server.
-FUNCTIONS = {"sleep": ["clock_nanosleep"]}
+FUNCTIONS = {"sleep": ["clock_nanosleep", "plantedSleep"], "spin": ["plantedSpin"], "log": ["write"]}
+POSTGRES = max(glob.glob("/usr/lib/postgresql/*/bin"), default="")
 NODE = ["--perf-basic-prof", "--interpreted-frames-native-stack", "--no-logfile-per-isolate", "--logfile=+"]
 
 
 class Program:
     """One that plants its stalls itself."""
+
+    loop = None  # how the name of the thread that runs the loop begins; else it is the main thread
 
     def __init__(self, name, command):
         self.name, self.command = name, command
@@ -45,14 +52,17 @@ class Program:
 class Server:
     """One that stalls on request. Between the plants come healthy requests."""
 
+    loop = None
+
     def __init__(self, name):
         self.name = name
 
     def run(self, start, folder, plants, idle):
         self.port = free_port()
-        server = start(self.command(folder), cwd=folder, stdout=subprocess.DEVNULL)
+        server = start(self.command(folder), cwd=folder, stdout=subprocess.DEVNULL, **self.options())
         try:
             self.wait()
+            time.sleep(float(os.environ.get("REST", "0")))
             log, end = [], time.monotonic() + idle
             while time.monotonic() < end:
                 self.ask(self.healthy())
@@ -62,15 +72,28 @@ class Server:
                 while time.monotonic() < end:
                     self.ask(self.healthy())
                 begin, seconds = time.monotonic(), random.choice((0.3, 0.4, 0.5, 0.6))
-                self.ask(self.stall(seconds))
+                site = self.plant(seconds)
                 # The client sees it end later than it does, when it gets a CPU.
-                log.append(("sleep", begin, time.monotonic(), seconds))
-            self.ask(self.slow())
+                log.append((site, begin, time.monotonic(), seconds))
+            self.rest()
             time.sleep(0.3)
             return log
         finally:
             server.send_signal(signal.SIGTERM)
             server.wait()
+
+    def options(self):
+        """How else it is started."""
+        return {}
+
+    def plant(self, seconds):
+        """Stalls it; returns the site."""
+        self.ask(self.stall(seconds))
+        return "sleep"
+
+    def rest(self):
+        """What takes long, and is no stall."""
+        self.ask(self.slow())
 
     def wait(self):
         for _ in range(200):
@@ -127,6 +150,87 @@ class Nginx(Server):
         return "GET /slow HTTP/1.0\r\n\r\n"
 
 
+class NIO(Server):
+    """A server in Swift, whose loop is on a thread of its own."""
+
+    loop = "NIO-ELT-"
+
+    def __init__(self, name, path):
+        super().__init__(name)
+        self.path = path
+
+    def command(self, folder):
+        return [self.path, str(self.port)]
+
+    def healthy(self):
+        return "hello\n"
+
+    def plant(self, seconds):
+        site = random.choice(("sleep", "spin"))
+        self.ask(f"{site} {seconds:.3f}\n")
+        return site
+
+    def slow(self):
+        return "slow 1\n"
+
+
+class Postgres(Server):
+    """The postmaster, which logs what it does for each connection. Whoever reads its log pauses: the pipe fills, and the
+    postmaster waits for room, with all of its clients."""
+
+    def command(self, folder):
+        data = os.path.join(folder, "data")
+        os.chmod(folder, 0o777)
+        subprocess.run([POSTGRES + "/initdb", "-D", data, "-N", "-A", "trust"], stdout=subprocess.DEVNULL, check=True,
+                       cwd="/", **self.user())
+        return [POSTGRES + "/postgres", "-D", data, "-p", str(self.port), "-k", folder,
+                "-c", "listen_addresses=127.0.0.1", "-c", "log_min_messages=debug2", "-c", "log_line_prefix=" + 200 * "-"]
+
+    def user(self):
+        """It does not run as root."""
+        return {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
+
+    def options(self):
+        self.log, end = os.pipe()
+        fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, 4096)
+        self.may_read = threading.Event()
+        self.may_read.set()
+        threading.Thread(target=self.read_log, daemon=True).start()
+        return {"stderr": end, **self.user()}
+
+    def read_log(self):
+        while os.read(self.log, 4096):
+            self.may_read.wait()
+
+    def ask(self, text):
+        """Asks for TLS, which a child of the postmaster refuses."""
+        with socket.create_connection(("127.0.0.1", self.port)) as connection:
+            connection.sendall(struct.pack("!ii", 8, 80877103))
+            return connection.recv(1)
+
+    def healthy(self):
+        return ""
+
+    def plant(self, seconds):
+        self.may_read.clear()
+        end = time.monotonic() + seconds
+        clients = []
+        while time.monotonic() < end:
+            if len(clients) < 40:
+                clients.append(socket.create_connection(("127.0.0.1", self.port)))
+            time.sleep(0.005)
+        self.may_read.set()
+        for client in clients:
+            client.close()
+        self.ask("")
+        return "log"
+
+    def rest(self):
+        """A client that says nothing for a second."""
+        with socket.create_connection(("127.0.0.1", self.port)):
+            time.sleep(1)
+
+
 def free_port():
     with socket.socket() as made:
         made.bind(("127.0.0.1", 0))
@@ -145,6 +249,11 @@ def programs(folder):
         found.append(Redis("redis-server"))
     if os.path.exists("/usr/lib/nginx/modules/ngx_http_echo_module.so"):
         found.append(Nginx("nginx"))
+    server = os.path.join(folder, "NIOServer")
+    if os.path.exists(server):
+        found.append(NIO("swift-nio", server))
+    if POSTGRES:
+        found.append(Postgres("postgres"))
     return found
 
 
@@ -195,9 +304,9 @@ def read(stallctl, store, offset):
 def stalls_of(trace, log, reports):
     """The kernel's, else those of the plants' log."""
     if trace:
-        # A program that has no report: the process whose main thread waited most.
+        # A program that has no report: the process whose loop waited most.
         process = reports[0]["process"] if reports else max(
-            trace.threads, key=lambda number: len(trace.threads[number].waits), default=0)
+            trace.loops, key=lambda number: len(trace.loops[number].waits), default=0)
         return [{"begin": begin, "end": end, "own": end - begin - queued}
                 for begin, end, queued in trace.spans(process, 0.9 * THRESHOLD)]
     return [{"begin": begin, "end": end, "own": seconds} for _, begin, end, seconds in log]
@@ -218,7 +327,7 @@ def play(program, stallctl, plants, idle, is_watched):
     with open(settings, "w", encoding="utf-8") as file:
         json.dump({"limits": {"per_place": 100000, "per_hour": 100000}}, file)
     os.environ["STALLWATCH_SETTINGS"] = settings
-    trace = referee.Referee() if referee.is_possible() else None
+    trace = referee.Referee(program.loop) if referee.is_possible() else None
 
     def start(command, **options):
         return (trace.start if trace else subprocess.Popen)(wrap + command, **options)

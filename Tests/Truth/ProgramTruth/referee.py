@@ -1,4 +1,5 @@
-"""What the kernel saw of a program's main thread: its scheduler's and system calls' events, by ftrace. Needs root.
+"""What the kernel saw of the thread that runs a program's loop, the main one or another that is named: its scheduler's and
+system calls' events, by ftrace. Needs root.
 
 A thread rests in the call that it waits by most often (`epoll_wait` of one descriptor, `poll`); between two of these calls
 it is busy. Another wait within a busy span is work: that for a child, or of a loop within the loop."""
@@ -27,7 +28,7 @@ def is_possible():
 
 
 class Thread:
-    """A main thread's waits in order: [call and descriptor, begin, end, seconds for which the thread queued for a CPU in
+    """A loop's waits in order: [call and descriptor, begin, end, seconds for which the thread queued for a CPU in
     it, and between it and the next]."""
 
     def __init__(self):
@@ -65,16 +66,18 @@ class Thread:
 
 
 class Referee:
-    """Follows one process and all that it starts. `start` runs a command; `spans` says what a process's main thread did."""
+    """Follows one process and all that it starts. `start` runs a command; `spans` says what a process's loop did: its thread
+    whose name begins so, else its main thread."""
 
-    def __init__(self):
+    def __init__(self, name=None):
+        self.name = name
         self.folder = f"{ROOT}/instances/stallwatch-{os.getpid()}-{id(self):x}"
         os.mkdir(self.folder)
         self.write("trace_clock", "mono")
         self.write("buffer_size_kb", "32768")
         for option in ("event-fork", "record-tgid"):
             self.write("options/" + option, "1")
-        self.threads = {}
+        self.threads, self.loops = {}, {}
         self.reader, self.is_over = threading.Thread(target=self.read, daemon=True), False
 
     def write(self, name, text):
@@ -118,21 +121,22 @@ class Referee:
         match = LINE.match(line)
         if not match:
             return
-        _, thread, group, at, event, rest = match.groups()
-        at, main = float(at), self.threads
+        name, thread, group, at, event, rest = match.groups()
+        at, known = float(at), self.threads
         if event == "sched_switch":
             if found := SWITCH.match(rest):
-                before, after = main.get(int(found[1])), main.get(int(found[3]))
+                before, after = known.get(int(found[1])), known.get(int(found[3]))
                 if before:
                     before.move(at, "queued" if found[2].startswith("R") else "blocked")
                 if after:
                     after.move(at, "cpu")
         elif event == "sched_waking":
-            woken = main.get(int(WAKING.match(rest)[1]))
+            woken = known.get(int(WAKING.match(rest)[1]))
             if woken and woken.state == "blocked":
                 woken.move(at, "queued")
-        elif thread == group:
-            own = main.setdefault(int(thread), Thread())
+        elif name.startswith(self.name) if self.name else thread == group:
+            own = self.threads.setdefault(int(thread), Thread())
+            self.loops[int(group)] = own
             if event == "sys_exit":
                 own.leave(at)
             elif found := ENTER.match(rest):
@@ -152,5 +156,5 @@ class Referee:
         return lost
 
     def spans(self, process, at_least):
-        """The busy spans of its main thread."""
-        return self.threads[process].spans(at_least) if process in self.threads else []
+        """The busy spans of its loop."""
+        return self.loops[process].spans(at_least) if process in self.loops else []

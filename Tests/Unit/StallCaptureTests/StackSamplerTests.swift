@@ -153,7 +153,10 @@ import Testing
                 do throws(CaptureError) {
                     _ = try sampler.captureStack(of: victim.thread, timeout: .milliseconds(5))
                     break
-                } catch { isAsked = error == .answersLater(victim.thread.id) }
+                } catch {
+                    if error == .running(victim.thread.id) { throw error }
+                    isAsked = error == .answersLater(victim.thread.id)
+                }
             }
             #expect(isAsked)
             return victim
