@@ -239,7 +239,7 @@ def free_port():
 
 def programs(folder):
     found = [Program("python3 asyncio", [shutil.which("python3", path="/usr/bin"), os.path.join(HERE, "asyncio_loop.py")])]
-    for name in ("glib", "qt", "swift"):
+    for name in ("glib", "qt", "foundation"):
         loop = os.path.join(folder, name + "_loop")
         if os.path.exists(loop):
             found.append(Program(name, [loop]))
