@@ -220,6 +220,13 @@ static bool is_in_compiled_block(walk *walk, uint64_t address) {
     return stall_cfi_find_gap(&walk->unwinder->tables, address, &start, &end) && end - start >= COMPILED_BLOCK_SIZE;
 }
 
+// Whether a call stands before the address, and its target: 0 where that is in a register or in memory.
+static bool follows_call(const stall_architecture *architecture, uint64_t address, uint64_t *target) {
+    uint8_t code[8];
+    return address >= 4096 && stall_read_exactly(code, address - sizeof code, sizeof code)
+        && architecture->call_target(code, address, target);
+}
+
 // Code of just-in-time compilers, in no image or in a block without tables: there is no start to search for. If it keeps
 // a frame pointer, as they do for debuggers' and profilers' sake, the frame is {caller's frame pointer, return address}
 // on both processors. Other saved registers are not known afterwards.
@@ -231,11 +238,9 @@ static step_result step_by_frame_pointer(walk *walk, uint64_t address) {
     const unsigned number = architecture->frame_pointer;
     const uint64_t stack = walk->registers.value[architecture->stack_pointer];
     uint64_t caller, return_address, target;
-    uint8_t code[8];
     walk->function = address;
     if (walk->is_interrupted && architecture->return_address == architecture->program_counter
-        && stall_walk_read_word(walk, stack, &return_address) && return_address >= 4096
-        && stall_read_exactly(code, return_address - 8, 8) && architecture->call_target(code, return_address, &target)
+        && stall_walk_read_word(walk, stack, &return_address) && follows_call(architecture, return_address, &target)
         && (target == 0 || (target <= address && address - target < CODE_LIMIT))) {
         walk->registers.known &= UINT64_C(1) << number;
         walk->is_guessed = true;
@@ -248,8 +253,7 @@ static step_result step_by_frame_pointer(walk *walk, uint64_t address) {
         return STEP_LOST;
     }
     return_address &= architecture->address_mask;
-    if (return_address < 4096 || !stall_read_exactly(code, return_address - 8, 8)
-        || !architecture->call_target(code, return_address, &target)) return STEP_LOST;
+    if (!follows_call(architecture, return_address, &target)) return STEP_LOST;
     walk->registers.known = 0;
     stall_registers_set(&walk->registers, number, caller);
     walk->is_guessed = true;
@@ -290,10 +294,8 @@ bool stall_unwinder_find_part(stall_unwinder *unwinder, uint64_t address, uint64
 }
 
 uint64_t stall_unwinder_call_target(const stall_unwinder *unwinder, uint64_t return_address) {
-    uint8_t before[8];
     uint64_t target;
-    if (!stall_read_exactly(before, return_address - sizeof before, sizeof before)) return 0;
-    return unwinder->architecture->call_target(before, return_address, &target) ? target : 0;
+    return follows_call(unwinder->architecture, return_address, &target) ? target : 0;
 }
 
 uint32_t stall_unwind(

@@ -145,7 +145,7 @@ import Testing
 
     @Test func `threads in long system calls do not wait for each other`() throws {
         var sampler = try StackSampler(signalUse: .chained)
-        let victims = (0..<3).map { _ in
+        let victims = try (0..<3).map { _ in
             let victim = Victim(.longSystemCall)
             var isAsked = false
             // On a busy machine it may take longer until the thread has used the required CPU time.
