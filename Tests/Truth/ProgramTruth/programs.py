@@ -212,6 +212,8 @@ class Postgres(Server):
         return ""
 
     def plant(self, seconds):
+        # Not in the handler of SIGCHLD, which interrupts the wait: docs/programs.md.
+        time.sleep(0.2)
         self.may_read.clear()
         end = time.monotonic() + seconds
         clients = []
@@ -328,6 +330,7 @@ def play(program, stallctl, plants, idle, is_watched):
         json.dump({"limits": {"per_place": 100000, "per_hour": 100000}}, file)
     os.environ["STALLWATCH_SETTINGS"] = settings
     trace = referee.Referee(program.loop) if referee.is_possible() else None
+    began = time.monotonic()
 
     def start(command, **options):
         return (trace.start if trace else subprocess.Popen)(wrap + command, **options)
@@ -341,7 +344,10 @@ def play(program, stallctl, plants, idle, is_watched):
     offset = time.time() - time.monotonic()
     reports = read(stallctl, store, offset) if os.path.exists(store) else []
     shutil.rmtree(folder)
-    return stalls_of(trace, log, reports), log, reports
+    stalls = stalls_of(trace, log, reports)
+    for stall in stalls:
+        stall["after"] = stall["begin"] - began
+    return stalls, log, reports
 
 
 def main():
@@ -359,7 +365,8 @@ def main():
         print(f"{program.name}: missed {len(missed)} of {len(certain)} ({len(log)} planted), false {len(false)} of "
               f"{len(reports)} reports, function {right} of {found}", flush=True)
         for stall in missed[:5]:
-            print(f"  missed: {stall['end'] - stall['begin']:.3f} s, {stall['own']:.3f} s of them not queued for a CPU")
+            print(f"  missed: {stall['end'] - stall['begin']:.3f} s, {stall['own']:.3f} s of them not queued for a CPU, "
+                  f"{stall['after']:.1f} s after the start")
         for report in false[:5]:
             print(f"  false: {report['end'] - report['begin']:.3f} s in", sorted(report["functions"])[:6])
         for key, value in (("programs", 1), ("missed", len(missed)), ("of", len(certain)), ("false", len(false)),
