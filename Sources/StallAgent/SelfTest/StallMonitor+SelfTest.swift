@@ -1,7 +1,9 @@
 // The agent's view of its own process.
 
 internal import CLinux
+internal import Glibc
 internal import StallCapture
+internal import StallStore
 
 extension StallMonitor {
     /// Tries the files, rights and system calls that the agent needs in this process, as its user and in its container.
@@ -31,10 +33,13 @@ extension StallMonitor {
 
     private var isRunning: Bool { agent.map { !$0.hasStopped } ?? false }
 
+    /// The folder of the store, or the one in which the agent makes it with the first report.
     private var storeFolder: String {
-        let path = configuration.store
-        guard let end = path.lastIndex(of: "/") else { return "." }
-        return end == path.startIndex ? "/" : String(path[..<end])
+        var folder = configuration.store.deletingLastComponent
+        while folder.contains("/"), access(folder, F_OK) != 0, errno == ENOENT {
+            folder = folder.deletingLastComponent
+        }
+        return folder
     }
 
     private var whyNot: Shortage {

@@ -39,8 +39,16 @@ import Testing
         let failed = findings.filter { $0.verdict != .works }
         #expect(failed.map(\.part) == [.store])
         #expect(failed.first?.verdict == .fails)
-        #expect(failed.first?.losses.first?.what == "/proc/self/none: No such file or directory")
+        #expect(failed.first?.losses.first?.what == "/proc/self: No such file or directory")
         #expect(failed.first?.losses.first?.remedy?.contains("STALLWATCH_STORE") == true)
+    }
+
+    @Test func `a folder that the first report makes is no obstacle`() throws {
+        try withTemporaryDirectory { directory in
+            let findings = try Self.findings(
+                store: directory.appending(path: "new/folder/a.sqlite").path)
+            #expect(findings.allSatisfy { $0.verdict == .works }, "\(findings)")
+        }
     }
 
     @Test func `an agent that is disabled or stopped does nothing, and says why`() throws {
