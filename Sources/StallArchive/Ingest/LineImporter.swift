@@ -132,15 +132,20 @@ final class LineImporter {
             id: report.id, state: report.state, duration_ns: report.duration.nanoseconds)
     }
 
-    /// Whether the report is here, under whatever source. Its pending rows must have been flushed.
+    /// Whether the report is here, under whatever source, with as much of the stall. Its pending rows must have been
+    /// flushed.
     func holds(_ portable: PortableReport) throws -> Bool {
-        let (id, start) = (portable.report.id, portable.report.start.microseconds)
+        let progress = Self.progress(of: portable.report)
         if let origin = portable.origin,
-            try families.holds(family(of: origin.store), seq: origin.seq, id: id)
+            let holder = try families.holder(
+                among: family(of: origin.store), seq: origin.seq, id: progress.id),
+            let known = try reports.progress(source: holder, seq: origin.seq),
+            !progress.surpasses(known)
         {
             return true
         }
-        return try families.holdsAnywhere(id, start_us: start)
+        return try families.holdsAnywhere(
+            progress, start_us: portable.report.start.microseconds)
     }
 
     static func originNowhere(_ id: UniqueID) -> ReportOrigin {

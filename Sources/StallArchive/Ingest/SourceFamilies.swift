@@ -54,7 +54,8 @@ final class SourceFamilies {
             "select exists (select 1 from exposure where source = ?)")
         findAnywhere = try connection.prepare(
             """
-            select count(*) from report_day join report on report.source = report_day.source
+            select report.state, report.duration_ns from report_day
+            join report on report.source = report_day.source
                 and report.seq between report_day.first_seq and report_day.last_seq
             where report_day.day = ? and report.id = ?
             """)
@@ -157,9 +158,17 @@ final class SourceFamilies {
         return nil
     }
 
-    /// Whether any source has the report. Slow: for the few that are not where they should be.
-    func holdsAnywhere(_ id: UniqueID, start_us: Int64) throws -> Bool {
-        try findAnywhere.number(start_us.day, id) > 0
+    /// Whether any source has the report, and as much of the stall. Slow: for the few that are not where they should be.
+    func holdsAnywhere(_ progress: ReportProgress, start_us: Int64) throws -> Bool {
+        try findAnywhere.bind(start_us.day, progress.id)
+        defer { findAnywhere.reset() }
+        while try findAnywhere.step() {
+            let known = ReportProgress(
+                id: progress.id, state: try findAnywhere.value(at: 0),
+                duration_ns: try findAnywhere.integer(at: 1))
+            if !progress.surpasses(known) { return true }
+        }
+        return false
     }
 
     func holdsExposure(_ branches: [Branch], revision: Int64, start_us: Int64) throws -> Bool {

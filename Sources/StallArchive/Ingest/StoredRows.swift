@@ -157,18 +157,18 @@ final class StoredRows {
             try theirs.bind(source)
             while try theirs.step() {
                 let (seq, id) = (try theirs.integer(at: 0), try theirs.uniqueID(at: 1))
+                let progress = ReportProgress(
+                    id: id, state: try theirs.value(at: 4),
+                    duration_ns: try theirs.integer(at: 5))
                 if let holder = try rows.families.holder(among: family, seq: seq, id: id),
                     let known = try rows.reports.progress(source: holder, seq: seq)
                 {
-                    let theirs = ReportProgress(
-                        id: id, state: try theirs.value(at: 4),
-                        duration_ns: try theirs.integer(at: 5))
-                    if theirs.surpasses(known) { missing.addReport(of: source) }
+                    if progress.surpasses(known) { missing.addReport(of: source) }
                     continue
                 }
                 // The same report under another source counts once.
                 let start_us = try theirs.integer(at: 2)
-                if try rows.families.holdsAnywhere(id, start_us: start_us) { continue }
+                if try rows.families.holdsAnywhere(progress, start_us: start_us) { continue }
                 if let prunedBefore_us, start_us < prunedBefore_us,
                     try rows.pruned.mayBeGone(
                         host: loop(theirs.integer(at: 3)).host, day: start_us.day)

@@ -130,6 +130,27 @@ import Testing
         return rows
     }
 
+    /// Only its own store's lines end a report. One of another program with the same id is not taken, and stays.
+    @Test func `a file stays as long as the store has less of its stall`() throws {
+        try withTemporaryDirectory { directory in
+            let end = Line(store: 1, seq: 1, day: 3).text
+            let open = end.replacing(#""state":"ended""#, with: #""state":"open""#)
+            let origin = try #require(end.firstRange(of: #","store""#))
+            try write([open], "open.jsonl", in: directory)
+            try write([end], "end.jsonl", in: directory)
+            try write([String(end[..<origin.lowerBound]) + "}"], "other.jsonl", in: directory)
+            func ingest(_ name: String) throws -> Bool {
+                _ = try stallctl(["ingest", "--store", "c", "--delete", name], in: directory)
+                return !FileManager.default.fileExists(atPath: directory.path + "/" + name)
+            }
+            #expect(try ingest("open.jsonl"))
+            #expect(try !ingest("other.jsonl"))
+            #expect(try ingest("end.jsonl"))
+            #expect(try ingest("other.jsonl"))
+            #expect(try count(in: directory) == 1)
+        }
+    }
+
     /// Each kind is compared with what is stored: something else deletes it in the same transaction.
     @Test(arguments: [
         "exposure", "loss", "suppression", "image_load", "watched_loop", "location_frame", "report",
