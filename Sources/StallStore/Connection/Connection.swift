@@ -55,7 +55,8 @@ package final class Connection {
             case .readWrite, .inMemory: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
             }
         let name = access == .inMemory ? ":memory:" : file
-        let code = sqlite3_open_v2(name, &handle, flags | SQLITE_OPEN_NOMUTEX, nil)
+        let code = sqlite3_open_v2(
+            name, &handle, flags | SQLITE_OPEN_NOMUTEX, GuardedFiles.name())
         guard code == SQLITE_OK, let handle else {
             let error = StoreError(
                 code: code, message: Self.reason(handle) ?? String(cString: sqlite3_errstr(code)),

@@ -14,6 +14,9 @@ package struct FileFacts: Hashable {
     package let modifiedNanoseconds: Int64
     /// When its content or anything else about it was changed last: no program can set it.
     package let changedNanoseconds: Int64
+    package let linkCount: UInt64
+    /// Whether its mode lets others than its owner write it.
+    package let isSharedForWriting: Bool
     package let isRegular: Bool
     package let isDirectory: Bool
     package let isSymbolicLink: Bool
@@ -29,6 +32,8 @@ package struct FileFacts: Hashable {
         allocatedBytes = Int64(status.st_blocks) &* 512
         modifiedNanoseconds = status.st_mtim.nanoseconds
         changedNanoseconds = status.st_ctim.nanoseconds
+        linkCount = UInt64(status.st_nlink)
+        isSharedForWriting = status.st_mode & 0o022 != 0
         let type = status.st_mode & S_IFMT
         isRegular = type == S_IFREG
         isDirectory = type == S_IFDIR
@@ -51,7 +56,7 @@ extension String {
     }
 
     /// The directory of a path.
-    var deletingLastComponent: String {
+    package var deletingLastComponent: String {
         guard let slash = lastIndex(of: "/") else { return "." }
         return slash == startIndex ? "/" : String(self[..<slash])
     }

@@ -1,5 +1,5 @@
-// Checks files before they are opened as a store: only regular files take part in reading one, and a journal that was
-// left behind is rolled back in a private copy. SQLite itself opens whatever has the right name.
+// Checks files before they are opened as a store: only regular files of its owner take part in reading one, and a journal
+// that was left behind is rolled back in a private copy. SQLite itself opens whatever has the right name.
 
 internal import CLinux
 internal import Glibc
@@ -10,17 +10,28 @@ package enum SourceGuard {
     /// The suffixes of files that SQLite opens beside a store.
     package static let companions = ["-wal", "-shm", "-journal"]
 
-    /// Refuses a store that has something else than regular files beside it: opening a pipe waits, and the target of a
-    /// link may belong to any process.
+    /// Refuses a store with files beside it that SQLite has not made for it: opening a pipe waits, the target of a link may
+    /// belong to any process, and a journal or log of another user would replace what the store says.
     package static func expectPlainCompanions(_ path: String) throws(StoreError) {
+        if let detail = badCompanion(of: path) { throw .badCompanion(path: path, detail: detail) }
+    }
+
+    /// The fault of a file beside the store, for a message; nil if there is none.
+    static func badCompanion(of path: String) -> String? {
+        let store = FileFacts(path)
         for suffix in companions {
-            guard let facts = FileFacts(path + suffix, followsLink: false), !facts.isRegular else {
-                continue
+            guard let facts = FileFacts(path + suffix, followsLink: false) else { continue }
+            guard facts.isRegular else {
+                return "its \(suffix) file is \(facts.noun); expected a regular file"
             }
-            throw .badCompanion(
-                path: path,
-                detail: "its \(suffix) file is \(facts.noun); expected a regular file")
+            // Root's SQLite gives what it makes to the store's owner. Of a store that others may write they make it.
+            guard let store, facts.owner != store.owner else { continue }
+            if !store.isSharedForWriting || facts.linkCount > 1 {
+                return "its \(suffix) file belongs to user \(facts.owner), "
+                    + "and the store to user \(store.owner)"
+            }
         }
+        return nil
     }
 
     /// Refuses a journal that names another one: SQLite would look for that anywhere, and delete it.

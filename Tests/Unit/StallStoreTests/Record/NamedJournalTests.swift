@@ -1,10 +1,11 @@
 import Foundation
+import StallArchive
 import StallModel
 import StallStore
 import Testing
 import TestSupport
 
-/// Goal: no store, of whatever origin, makes the agent's process delete another file.
+/// Goal: no store, of whatever origin, makes its reader or writer delete another file, or believe one of another user.
 /// Method: a transaction of SQLite's that was cut short, whose journal says to be a part of one of several files. SQLite
 /// rolls it back and then deletes the file that it names, if that names no journal; which is tried first.
 @Suite struct NamedJournalTests {
@@ -55,5 +56,44 @@ import TestSupport
             Issue.record("\(String(describing: error))"); return
         }
         #expect(FileManager.default.fileExists(atPath: other))
+    }
+
+    @Test
+    func `a journal that appears while a store is open, or before a migration, deletes nothing`()
+        throws
+    {
+        let run = ReportGenerator(seed: 2).run
+        let (named, other) = try makeStore("late", of: run)
+        let path = directory("open.sqlite")
+        let store = try AgentStore(path: path, run: run)
+        try FileManager.default.copyItem(atPath: named + "-journal", toPath: path + "-journal")
+        try? store.close()
+        #expect(FileManager.default.fileExists(atPath: other))
+        #expect(throws: StoreError.self) { try migrateStore(path: named) }
+        #expect(FileManager.default.fileExists(atPath: other))
+    }
+
+    @Test(.enabled(if: geteuid() == 0), arguments: ["-journal", "-wal", "-shm"])
+    func `what another user puts beside a store is not read`(suffix: String) throws {
+        let path = directory("own\(suffix).sqlite")
+        try AgentStore(path: path, run: ReportGenerator(seed: 3).run).close()
+        try Data("another's".utf8).write(to: URL(filePath: path + suffix))
+        chown(path + suffix, 65_534, 65_534)
+        let attempts: [() throws -> Void] = [
+            { _ = try AgentStore(path: path, run: ReportGenerator(seed: 3).run) },
+            { _ = try ReportStore.open(path: path) }, { _ = try migrateStore(path: path) },
+        ]
+        for attempt in attempts {
+            let error = #expect(throws: StoreError.self) { try attempt() }
+            guard case .badCompanion(_, let detail) = error else {
+                Issue.record("\(String(describing: error))")
+                continue
+            }
+            #expect(detail == "its \(suffix) file belongs to user 65534, and the store to user 0")
+        }
+        chown(path, 65_534, 65_534)
+        _ = try? ReportStore.open(path: path)
+        let facts = try #require(FileFacts(path + suffix))
+        #expect(facts.owner == 65_534 && facts.size == 9)
     }
 }
