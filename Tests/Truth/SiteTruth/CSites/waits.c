@@ -237,7 +237,7 @@ int site_queue(const char *name) {
 }
 int send_file(int to, int from) {
     off_t start = 0;
-    return (int)sendfile(to, from, &start, 8 << 20) + 1;
+    return (int)sendfile(to, from, &start, 16 << 20) + 1;
 }
 int splice_file(int from, int to) {
     loff_t start = 0;

@@ -403,9 +403,15 @@ private let notificationSites: [Site] = [
     },
     Site("sendfile to a slow peer", in: "send_file", for: [.network]) { visit in
         let ends = pair(visit, tcp: true)
-        let file = open("/proc/self/exe", O_RDONLY)
-        visit.later { drain(ends.far, 8 << 20) }
-        visit.atEnd { close(file) }
+        // More than the buffers of both sockets hold; a stripped program may be less.
+        let path = scratch + "/sent"
+        let file = open(path, O_RDWR | O_CREAT, 0o600)
+        ftruncate(file, 16 << 20)
+        visit.later { drain(ends.far, 16 << 20) }
+        visit.atEnd {
+            close(file)
+            unlink(path)
+        }
         return { sink &+= Int(send_file(ends.near, file)) }
     },
     Site("splice of a file into a full pipe", in: "splice_file", for: [.ipc]) { visit in
