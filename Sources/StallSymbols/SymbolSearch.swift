@@ -34,6 +34,8 @@ struct SymbolSearch {
     private var holders: [[Symbol]]
     /// For each address, the last function that begins after the previous address.
     private var nearest: [Symbol?]
+    /// Tables without any were made small: by `strip --discard-all`, or by the linker.
+    private(set) var hasLocalFunctions = false
 
     init(addresses: [UInt64]) {
         self.addresses = Array(Set(addresses)).sorted()
@@ -43,6 +45,7 @@ struct SymbolSearch {
 
     mutating func consider(_ symbol: Symbol) {
         guard symbol.isFunction, symbol.isDefined else { return }
+        if symbol.isLocal { hasLocalFunctions = true }
         var index = addresses.sortedIndex(notBelow: symbol.value)
         guard index < addresses.count else { return }
         if nearest[index].map({ $0.value < symbol.value }) ?? true { nearest[index] = symbol }

@@ -94,10 +94,11 @@ package struct Symbolizer: Sendable {
             guard !unnamed.isEmpty || (options.findsLines && details.contexts.isEmpty) else {
                 return false
             }
-            for (address, symbol) in file.namedSymbols(at: unnamed.map { $0 &+ file.lowestAddress })
-            {
+            let found = file.namedSymbols(at: unnamed.map { $0 &+ file.lowestAddress })
+            for (address, symbol) in found.named {
                 details.symbols[address &- file.lowestAddress] = symbol
             }
+            details.merged.formUnion(found.merged.map { $0 &- file.lowestAddress })
             guard options.findsLines else { return true }
             // Unpacking the tables of another image takes time as well.
             guard !isOverBudget() else {
@@ -187,6 +188,8 @@ package struct Symbolizer: Sendable {
 private struct ImageDetails {
     var symbols: [UInt64: ELFFile.NamedSymbol] = [:]
     var contexts: [UInt64: SourceContext] = [:]
+    /// Code without a symbol that several functions were merged into.
+    var merged: Set<UInt64> = []
     /// The budget was used up before all contexts were found.
     var isCut = false
 
@@ -206,6 +209,11 @@ private struct ImageDetails {
             }
             frame.file = position.file
             frame.line = position.line
+            if !frame.isInlined, symbol == nil, merged.contains(offset) {
+                frame.function = unnamedMergedFunction
+                // Of one of the functions, which need not be the one that ran.
+                (frame.file, frame.line) = (nil, nil)
+            }
             return frame
         }
     }

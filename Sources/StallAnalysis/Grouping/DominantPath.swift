@@ -19,7 +19,7 @@ final class PathStep: Hashable, Sendable {
         isNamed = frame.function != nil || frame.rawName != nil
         let isMerged = key.role == .merged
         title =
-            isMerged && isNamed
+            isMerged && isNamed && key != .unnamedMerged
             ? "\(mergedWords) like \(key.display)"
             : isMerged ? mergedWords : isNamed ? key.display : frame.title
         self.owner = owner

@@ -32,6 +32,10 @@ package struct SymbolKey: Hashable, Sendable {
 
     /// - Parameter module: The Swift module that the symbol says.
     private init(name: String, symbol: String?, module: String?) {
+        if name == unnamedMergedFunction {
+            self = .unnamedMerged
+            return
+        }
         let text = NameText(name)
         if name.hasPrefix("Swift runtime failure: ") {
             // The compiler's name for an inlined trap.
@@ -75,6 +79,7 @@ package struct SymbolKey: Hashable, Sendable {
     /// The key of a body that several functions share.
     var merged: SymbolKey { SymbolKey(text: text, display: display, role: .merged) }
 
+    static let unnamedMerged = SymbolKey(text: unnamedMergedFunction, role: .merged)
     static let thunk = SymbolKey(text: "thunk", role: .thunk)
     static let runtime = SymbolKey(text: "<swift-runtime>", role: .runtime)
 }

@@ -48,3 +48,7 @@ public struct Frame: Hashable, Sendable {
         function ?? (imageName ?? "unknown") + "+0x" + String(offset, radix: 16)
     }
 }
+
+/// Shown for code without a symbol that a compiler made of several functions. The demangler's wording for merged functions
+/// that have one begins as this does.
+package let unnamedMergedFunction = "merged code without a symbol"

@@ -55,6 +55,14 @@ package struct ELFFile {
         var isFolded: Bool
     }
 
+    /// The functions at some addresses.
+    struct NamedSymbols {
+        var named: [UInt64: NamedSymbol] = [:]
+        /// Code without a symbol in a file that has one for every other function, the local ones included: optimizers
+        /// make such bodies of functions that they merge.
+        var merged: Set<UInt64> = []
+    }
+
     /// The symbols with these names that other images can use.
     func exports(named names: [String]) -> [String: Symbol] {
         guard let table = contents(of: ".dynsym", limit: 16 << 20),
@@ -77,24 +85,36 @@ package struct ELFFile {
 
     /// The function symbols that contain these addresses.
     package func symbols(at addresses: [UInt64]) -> [UInt64: String] {
-        namedSymbols(at: addresses).mapValues(\.name)
+        namedSymbols(at: addresses).named.mapValues(\.name)
     }
 
-    func namedSymbols(at addresses: [UInt64]) -> [UInt64: NamedSymbol] {
-        var symbols: [UInt64: NamedSymbol] = [:]
+    func namedSymbols(at addresses: [UInt64]) -> NamedSymbols {
+        var symbols = NamedSymbols()
+        var isComplete = false
         // The full table first; libraries without one still have exported names in the dynamic table.
         for type: UInt32 in [2, 11] {
             for table in sections where table.type == type {
-                let rest = addresses.filter { symbols[$0] == nil }
+                let rest = addresses.filter { symbols.named[$0] == nil }
                 guard !rest.isEmpty else { return symbols }
                 var search = SymbolSearch(addresses: rest)
                 scan(table, for: &search)
+                if type == 2, search.hasLocalFunctions { isComplete = true }
                 for (address, candidates) in search.answers(sections: sections) {
-                    symbols[address] = bestName(candidates, of: table)
+                    symbols.named[address] = bestName(candidates, of: table)
                 }
             }
         }
+        if isComplete {
+            symbols.merged = Set(addresses.filter { symbols.named[$0] == nil && isText($0) })
+        }
         return symbols
+    }
+
+    /// Whether compilers put a function there; linkers and assemblers fill other sections of code.
+    private func isText(_ address: UInt64) -> Bool {
+        [".text", ".text.hot", ".text.unlikely"].contains { name in
+            sectionNumbers[name].map { sections[$0].holds(address) } ?? false
+        }
     }
 
     /// The bytes of a section by name; nil if it is missing, cannot be decompressed, or exceeds `limit`.

@@ -226,6 +226,21 @@ import TestSupport
         #expect(found.keyFrames == ["draw()"])
     }
 
+    @Test func `code without a symbol of its own is its callers', as of any merged function`() {
+        let called = signature(
+            "usleep <- merged code without a symbol <- Cache.load() <- draw() <- main")
+        #expect(called.title == "sleep in one of several merged functions <- Cache.load()")
+        #expect(called.keyFrames == ["Cache.load()", "draw()"])
+        let alone = signature(
+            "usleep <- merged code without a symbol <- StallRunLoop/EventRunLoop.run()")
+        #expect(alone.title == "sleep in one of several merged functions")
+        // What libraries call there is a library's function for the app.
+        let inLibrary = signature(
+            "Swift/Array.sort() <- merged code without a symbol <- Swift/Sequence.sorted() <- draw()"
+        )
+        #expect(inLibrary.keyFrames == ["draw()"])
+    }
+
     @Test func `a frame without a symbol that calls merged code is as unsure as that`() {
         func stack(_ text: String, at offset: UInt64) -> [Frame] {
             frames(text).map { frame in

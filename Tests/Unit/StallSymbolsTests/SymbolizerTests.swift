@@ -1,6 +1,7 @@
 import Foundation
 import StallModel
 import StallSymbols
+import TestSupport
 import Testing
 
 /// Goal: a location in this very process gets the name of the function that is there.
@@ -153,6 +154,53 @@ import Testing
         let frames = Symbolizer().frames(for: [location], images: ImageTable(images: [image]))
         #expect(frames[location]?.count == 1)
         #expect(frames[location]?.first?.function == nil)
+    }
+
+    /// LLVM gives the body of functions that it merged no symbol. In a program whose linker or `strip` left the local
+    /// functions out, any of them can be there.
+    @Test(
+        .enabled(if: Tools.areInstalled),
+        arguments: [
+            (["--strip-symbol=hidden"], ["merged code without a symbol"]),
+            (["--strip-symbol=hidden", "--strip-debug"], ["merged code without a symbol"]),
+            (["--discard-all"], [nil]), (["--strip-all"], [nil]), ([], ["hidden"]),
+        ])
+    func `code without a symbol is of several functions where all others have one`(
+        options: [String], names: [String?]
+    ) throws {
+        try withTemporaryDirectory { directory in
+            let (source, whole, program) = (
+                directory.path + "/p.c", directory.path + "/whole", directory.path + "/p"
+            )
+            try """
+            static __attribute__((noinline)) int hidden(int n) { volatile int m = n; return m * 3; }
+            static __attribute__((noinline)) int other(int n) { volatile int m = n; return m + 4; }
+            int main(int count, char **words) { return hidden(count) + other(count); }
+            """
+            .write(toFile: source, atomically: true, encoding: .utf8)
+            _ = try output(
+                of: Tools.path("clang"), "-O1", "-g", "-Wl,--build-id", "-o", whole, source)
+            let listing = try output(of: "/usr/bin/nm", "-S", whole)
+            let line = try #require(
+                listing.split(separator: "\n").first { $0.hasSuffix(" hidden") })
+            let start = try #require(UInt64(line.prefix { $0 != " " }, radix: 16))
+            let copy = [Tools.path("llvm-objcopy")] + options + [whole, program]
+            _ = try output(of: "/usr/bin/env", "--", "/bin/sh", "-c", copy.joined(separator: " "))
+            let buildID = try #require(SymbolFile(path: program)?.buildID)
+            let image = Image(
+                path: program, buildID: buildID, loadAddress: 0x10000, endAddress: 0x90000)
+            func frames(at offset: UInt64) -> [Frame] {
+                let location = CodeLocation(
+                    CodeAddress(image.loadAddress + offset, .interrupted), in: image)
+                let found = Symbolizer().frames(
+                    for: [location], images: ImageTable(images: [image]))
+                return found[location] ?? []
+            }
+            #expect(frames(at: start + 1).map(\.function) == names)
+            if names != ["hidden"] { #expect(frames(at: start + 1).last?.line == nil) }
+            // Where there is no code, there is none of several functions.
+            #expect(frames(at: 0x40).map(\.function) == [nil])
+        }
     }
 
     @Test func `a place in no image, or in one that is gone, is kept without a name`() throws {
