@@ -22,6 +22,8 @@ struct Site {
     /// Prepares what it stalls on, outside of the loop; the returned closure stalls.
     let prepare: (Visit) -> (() -> Void)?
     var asyncBody: (@MainActor () async -> Void)?
+    /// The program may have its function under the name of another one only: counted apart, since no report can tell.
+    var hasSharedName = false
     /// It creates something at the first visit that remains: it cannot be visited again.
     var happensOnce = false
 

@@ -112,7 +112,8 @@ let sites =
             "hit", hit.began / 1000, hit.ended / 1000, site.name,
             site.functions.joined(separator: "|"),
             causes.map(\.rawValue).joined(separator: "|"), visit.holder, hit.duration / 1000,
-            site.caller ?? "", hit.cpu / 1000, isStarved ? "starved" : "", separator: "\t")
+            site.caller ?? "", hit.cpu / 1000, isStarved ? "starved" : "",
+            site.hasSharedName ? "shared" : "", separator: "\t")
     }
 }
 

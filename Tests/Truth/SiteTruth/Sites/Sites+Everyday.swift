@@ -222,11 +222,13 @@ struct FormulaParser {
 
 // MARK: - Layers of an app
 
+// No two of these functions have the same instructions: compilers would keep one of them, under its name.
+
 protocol Repository { func fetch(_ key: Int) -> Int }
 struct SlowRepository: Repository {
     @inline(never) func fetch(_ key: Int) -> Int {
         usleep(stallMicroseconds)
-        return key &+ sink
+        return key ^ sink
     }
 }
 
@@ -284,7 +286,7 @@ struct Preferences { @Throttled(stored: 3) var volume: Int }
 struct MenuAction {
     @inline(never) func callAsFunction(_ times: Int) -> Int {
         usleep(stallMicroseconds)
-        return times &+ sink
+        return times &- sink
     }
 }
 

@@ -122,6 +122,47 @@ private func forgotten(_ name: String, of type: String, _ body: @escaping () -> 
     return site
 }
 
+// The same instructions: LLVM makes one body without a symbol, and both functions jump there.
+struct Invitation {
+    @inline(never) func send(_ count: Int) -> Int {
+        usleep(stallMicroseconds)
+        return count &* 5 &+ sink
+    }
+}
+
+struct Reminder {
+    @inline(never) func send(_ count: Int) -> Int {
+        usleep(stallMicroseconds)
+        return count &* 5 &+ sink
+    }
+}
+
+// The same instructions again: LLVM keeps the getter under its own name, and nothing in the program says what else it is.
+struct Gauge {
+    var stored: Int
+    var reading: Int {
+        @inline(never) get {
+            usleep(stallMicroseconds)
+            return stored &+ sink
+        }
+    }
+}
+
+struct Doorbell {
+    @inline(never) func callAsFunction(_ times: Int) -> Int {
+        usleep(stallMicroseconds)
+        return times &+ sink
+    }
+}
+
+private func replaced(
+    _ name: String, in function: String, _ body: @escaping () -> Void
+) -> Site {
+    var site = Site(name, in: function, for: [.sleep]) { _ in body }
+    site.hasSharedName = true
+    return site
+}
+
 private func merged(
     _ name: String, in function: String, from caller: String, for cause: Cause,
     _ body: @escaping () -> Void
@@ -164,5 +205,17 @@ let mergedSites: [Site] = [
     },
     merged("same code 2", in: "averageKelvin(_:)", from: "showKelvin()", for: .cpu) {
         showKelvin()
+    },
+    Site("same instructions 1", in: "Invitation.send(_:)", for: [.sleep]) { _ in
+        { sink &+= Invitation().send(sink & 7) &* 3 }
+    },
+    Site("same instructions 2", in: "Reminder.send(_:)", for: [.sleep]) { _ in
+        { sink ^= Reminder().send(sink & 15) &+ 7 }
+    },
+    replaced("getter of the same instructions", in: "Gauge.reading.getter") {
+        sink &+= Gauge(stored: 3).reading
+    },
+    replaced("call of the same instructions", in: "Doorbell.callAsFunction(_:)") {
+        sink &+= Doorbell()(3)
     },
 ]
