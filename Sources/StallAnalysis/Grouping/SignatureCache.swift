@@ -112,22 +112,23 @@ package final class DefaultGrouper: ReportGrouper {
 
 /// Classified frames, by what determines their class besides the rules, which are always the same.
 struct ClassifiedFrames {
-    private struct Place: Hashable {
-        var frame: Frame
+    /// A frame that was classified. Its texts are the answer's: comparing it with a frame copies none of them.
+    private struct Known {
+        var answer: ClassifiedFrame
         var executable: BuildID?
         var isMerged: Bool
 
-        /// Frames that differ mostly differ in this; hashing all of a frame's texts would take longer than the look-up.
-        func hash(into hasher: inout Hasher) {
-            hasher.combine(frame.rawName ?? frame.function)
-            hasher.combine(frame.offset)
+        func fits(_ frame: Frame, _ executable: BuildID?, isMerged: Bool) -> Bool {
+            self.isMerged == isMerged && answer.frame == frame && self.executable == executable
         }
     }
 
     /// The size at which the cache is cleared, to bound memory.
     private static let capacity = 200_000
 
-    private var known: [Place: ClassifiedFrame] = [:]
+    /// By their hashes, of which few are of several frames.
+    private var known: [Int: [Known]] = [:]
+    private var count = 0
     private var homes: FrameHomes
 
     init(rules: GroupingRules) { homes = FrameHomes(rules: rules) }
@@ -135,13 +136,26 @@ struct ClassifiedFrames {
     mutating func classify(
         _ frame: Frame, executable: BuildID?, isMerged: Bool = false
     ) -> ClassifiedFrame {
-        let place = Place(frame: frame, executable: executable, isMerged: isMerged)
-        if let known = known[place] { return known }
-        if known.count == Self.capacity { known.removeAll() }
+        let hash = Self.hash(of: frame)
+        for candidate in known[hash] ?? []
+        where candidate.fits(frame, executable, isMerged: isMerged) {
+            return candidate.answer
+        }
+        if count == Self.capacity { (known, count) = ([:], 0) }
         let answer = ClassifiedFrame(
             frame, executable: executable, isMerged: isMerged, homes: &homes)
-        known[place] = answer
+        known[hash, default: []].append(
+            Known(answer: answer, executable: executable, isMerged: isMerged))
+        count += 1
         return answer
+    }
+
+    /// Frames that differ mostly differ in this; hashing all of a frame's texts would take longer than the look-up.
+    private static func hash(of frame: Frame) -> Int {
+        var hasher = Hasher()
+        hasher.combine(frame.rawName ?? frame.function)
+        hasher.combine(frame.offset)
+        return hasher.finalize()
     }
 
     mutating func classify(_ frames: [Frame], executable: BuildID?) -> ClassifiedStack {

@@ -10,16 +10,17 @@ func mangledModule(_ symbol: String) -> String? {
     if text.first == UInt8(ascii: "_") { text = text.dropFirst() }
     guard text.strip("$s") || text.strip("$S") || text.strip("$e") else { return nil }
     var reader = ManglingReader(text)
-    return reader.module()
+    return reader.module()?.string
 }
 
 private struct ManglingReader {
     var rest: NameText
-    private var words: [NameText] = []
+    /// What was written out of identifiers so far. Few names refer to its words.
+    private var spelled: [NameText] = []
 
     init(_ rest: NameText) { self.rest = rest }
 
-    mutating func module() -> String? {
+    mutating func module() -> NameText? {
         guard var module = outermost() else { return nil }
         // Nominal types and extensions nest; the function itself follows.
         while let name = identifier() {
@@ -40,37 +41,36 @@ private struct ManglingReader {
     }
 
     /// `4Demo`, or a standard substitution: `s` is the standard library, `Sa` an array, `So` imported C.
-    private mutating func outermost() -> String? {
+    private mutating func outermost() -> NameText? {
         guard let first = rest.first else { return nil }
         if first.isDigit { return identifier() }
         if first == UInt8(ascii: "s") {
             rest = rest.dropFirst()
-            return "Swift"
+            return NameText("Swift")
         }
         // A conformance of Optional, written as `Self?`.
-        if rest.starts(with: "xSg") { return "Swift" }
+        if rest.starts(with: "xSg") { return NameText("Swift") }
         guard first == UInt8(ascii: "S"), rest.count > 1 else { return nil }
         let second = rest[rest.startIndex + 1]
         let isConcurrency = second == UInt8(ascii: "c")
         rest = rest.dropFirst(isConcurrency ? 3 : 2)
         switch second {
-        case UInt8(ascii: "o"), UInt8(ascii: "C"): return "__C"
-        default: return "Swift"
+        case UInt8(ascii: "o"), UInt8(ascii: "C"): return NameText("__C")
+        default: return NameText("Swift")
         }
     }
 
     /// A length and that many bytes. After a zero, letters refer to words of earlier identifiers: a to z, the last of
     /// them in upper case.
-    private mutating func identifier() -> String? {
+    private mutating func identifier() -> NameText? {
         guard let first = rest.first, first.isDigit else { return nil }
-        var reusesWords = false
-        if first == UInt8(ascii: "0") {
-            rest = rest.dropFirst()
-            // Punycode: no name in the tables here uses it.
-            if rest.first == UInt8(ascii: "0") { return nil }
-            reusesWords = true
-        }
+        guard first == UInt8(ascii: "0") else { return spelling() }
+        rest = rest.dropFirst()
+        // Punycode: no name in the tables here uses it.
+        if rest.first == UInt8(ascii: "0") { return nil }
         var name: [UInt8] = []
+        var words = spelled.flatMap(\.words)
+        var reusesWords = true
         repeat {
             while reusesWords, let letter = rest.first, letter.isLetter {
                 rest = rest.dropFirst()
@@ -83,44 +83,35 @@ private struct ManglingReader {
                 rest = rest.dropFirst()
                 break
             }
-            guard let length = length(), length > 0, length <= rest.count else { return nil }
-            let text = rest.prefix(length)
-            collectWords(of: text)
+            guard let text = spelling() else { return nil }
+            words += text.words
             name += text
-            rest = rest.dropFirst(length)
         } while reusesWords
-        return String(decoding: name, as: UTF8.self)
+        return name[...]
     }
 
-    /// `EventRunLoop` has three words, `my_name` two; a single letter is not a word.
-    private mutating func collectWords(of text: NameText) {
-        var start: Int?
-        for index in text.startIndex...text.endIndex {
-            let byte = index < text.endIndex ? text[index] : 0
-            if let begin = start {
-                let endsWord =
-                    byte == 0 || byte == UInt8(ascii: "_")
-                    || (byte.isUppercase && !text[index - 1].isUppercase)
-                if endsWord {
-                    if index - begin >= 2, words.count < 26 { words.append(text[begin..<index]) }
-                    start = nil
-                }
-            }
-            if start == nil, byte != 0, byte != UInt8(ascii: "_"), !byte.isDigit { start = index }
-        }
+    private mutating func spelling() -> NameText? {
+        guard let length = length(), length > 0, length <= rest.count else { return nil }
+        let text = rest.prefix(length)
+        rest = rest.dropFirst(length)
+        spelled.append(text)
+        return text
     }
 
     private mutating func length() -> Int? {
         let digits = rest.prefix { $0.isDigit }
-        guard digits.count <= 5, let length = Int(NameText(digits).string) else { return nil }
+        guard (1...5).contains(digits.count) else { return nil }
+        let length = digits.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }
         rest = rest.dropFirst(digits.count)
         return length
     }
 
     /// `33_0123...LL` after the name of a private declaration.
     private mutating func skipPrivateDiscriminator() {
+        // Few names have one, and a copy of the reader costs more than this look ahead.
+        guard rest.contains("LL") else { return }
         var reader = self
-        guard let discriminator = reader.identifier(), discriminator.hasPrefix("_"),
+        guard let discriminator = reader.identifier(), discriminator.starts(with: "_"),
             reader.rest.starts(with: "LL")
         else { return }
         rest = reader.rest.dropFirst(2)
@@ -129,6 +120,7 @@ private struct ManglingReader {
     /// A generic signature between the module's name and `E`: `SiRszlE`. It ends in `l`; a function's type comes
     /// before `F`, `v` or `i`, whichever is first.
     private var isConstrainedExtension: Bool {
+        guard rest.contains("lE") else { return false }
         var reader = self
         while let byte = reader.rest.first {
             if byte.isDigit {
@@ -144,5 +136,27 @@ private struct ManglingReader {
             }
         }
         return false
+    }
+}
+
+extension NameText {
+    /// `EventRunLoop` has three words, `my_name` two; a single letter is not a word.
+    fileprivate var words: [NameText] {
+        var words: [NameText] = []
+        var start: Int?
+        for index in startIndex...endIndex {
+            let byte = index < endIndex ? self[index] : 0
+            if let begin = start {
+                let endsWord =
+                    byte == 0 || byte == UInt8(ascii: "_")
+                    || (byte.isUppercase && !self[index - 1].isUppercase)
+                if endsWord {
+                    if index - begin >= 2 { words.append(self[begin..<index]) }
+                    start = nil
+                }
+            }
+            if start == nil, byte != 0, byte != UInt8(ascii: "_"), !byte.isDigit { start = index }
+        }
+        return words
     }
 }

@@ -28,7 +28,7 @@ func swiftKey(_ name: NameText, module: String?) -> SymbolKey {
     let text = parts.joined(separator: " in ")
     let function = written.joined(separator: " in ")
     // `closure in photos`: top-level code has no function, and the module's name alone would say little.
-    let isFunction = function.contains { $0 == "(" || $0 == "." || $0 == " " }
+    let isFunction = function.utf8.contains { "(. ".utf8.contains($0) }
     return SymbolKey(text: text, display: isFunction ? function : text, role: .function)
 }
 
