@@ -7,6 +7,8 @@
 //     StoreBenchmark central FILE REPORTS [PART PARTS]        makes a central store of so many reports, of a month or of
 //                                                             the part of it with that number, from 0
 //     StoreBenchmark questions FILE                           asks it
+//     StoreBenchmark stacks FILE tree|inclusive               asks one question that reads every stack: its CPU time,
+//                                                             memory, and a hash of the answer
 //
 // What is there already is not made again. The results are added to .build/bench/results.jsonl.
 
@@ -41,6 +43,8 @@ let rules = DefaultGrouper()
                     number: try number(arguments[3], from: 0), count: try number(arguments[4]))
                 try Fleet.makeStore(arguments[1], reports: number(arguments[2]), part: part)
             case "questions" where arguments.count == 2: try Questions.ask(arguments[1])
+            case "stacks" where arguments.count == 3:
+                try StackQuestions.ask(arguments[1], arguments[2])
             case nil: try all(in: nil, stores: 60, reports: 1_000, central: 1_000_000)
             case let directory? where arguments.count == 4:
                 try all(
