@@ -41,7 +41,7 @@ enum GuardedFiles {
 
     private static let open: Open = { files, path, file, flags, output in
         guard let base = files?.pointee.pAppData?.assumingMemoryBound(to: sqlite3_vfs.self),
-            let open = base.pointee.xOpen
+            let openFile = base.pointee.xOpen
         else { return SQLITE_CANTOPEN }
         if let path, flags & (SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_WAL) != 0 {
             let path = String(cString: path)
@@ -55,6 +55,6 @@ enum GuardedFiles {
             file?.pointee.pMethods = nil
             return SQLITE_CANTOPEN
         }
-        return open(base, path, file, flags, output)
+        return openFile(base, path, file, flags, output)
     }
 }
