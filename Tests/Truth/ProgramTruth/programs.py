@@ -28,7 +28,7 @@ THRESHOLD = 0.25
 # A stall of this length has to be reported. Between it and the threshold the agent may see a shorter one than the kernel.
 CERTAIN = 0.29
 # One function of each site of a server.
-FUNCTIONS = {"sleep": ["clock_nanosleep", "plantedSleep"], "spin": ["plantedSpin"], "log": ["write"]}
+FUNCTIONS = {"sleep": ["clock_nanosleep"], "log": ["write"]}
 POSTGRES = max(glob.glob("/usr/lib/postgresql/*/bin"), default="")
 NODE = ["--perf-basic-prof", "--interpreted-frames-native-stack", "--no-logfile-per-isolate", "--logfile=+"]
 
@@ -166,8 +166,8 @@ class NIO(Server):
         return "hello\n"
 
     def plant(self, seconds):
-        site = random.choice(("sleep", "spin"))
-        self.ask(f"{site} {seconds:.3f}\n")
+        request, site = random.choice((("sleep", "plantedSleep"), ("spin", "plantedSpin")))
+        self.ask(f"{request} {seconds:.3f}\n")
         return site
 
     def slow(self):
