@@ -52,7 +52,11 @@ import Testing
         }
 
         func endPeer() {
-            if isSocketOpen { closePeer(sockets.peer, of: sockets.own) } else { close(sockets.peer) }
+            if isSocketOpen {
+                closePeer(sockets.peer, of: sockets.own)
+            } else {
+                close(sockets.peer)
+            }
         }
 
         /// Runs until nothing is left to do at once.
