@@ -1,7 +1,6 @@
 // The agent's view of its own process.
 
 internal import CLinux
-internal import Glibc
 internal import StallCapture
 internal import StallStore
 
@@ -20,7 +19,9 @@ extension StallMonitor {
     /// **Cost:** some 30 system calls, about a millisecond; a store on a disk that hangs keeps the calling thread waiting.
     public func selfTest() -> [SelfTestFinding] {
         var shortages =
-            isRunning ? Surroundings.current.shortages(storeFolder: storeFolder) : [whyNot]
+            isRunning
+            ? Surroundings.current.shortages(storeFolder: configuration.store.nearestDirectory)
+            : [whyNot]
         if isRunning { shortages += Self.refusedCalls + Self.unknownLayouts + Self.missingParts }
         return SelfTestFinding.Part.allCases.map { part in
             let own = shortages.filter { $0.parts.contains(part) }
@@ -32,15 +33,6 @@ extension StallMonitor {
     }
 
     private var isRunning: Bool { agent.map { !$0.hasStopped } ?? false }
-
-    /// The folder of the store, or the one in which the agent makes it with the first report.
-    private var storeFolder: String {
-        var folder = configuration.store.deletingLastComponent
-        while folder.contains("/"), access(folder, F_OK) != 0, errno == ENOENT {
-            folder = folder.deletingLastComponent
-        }
-        return folder
-    }
 
     private var whyNot: Shortage {
         let all = SelfTestFinding.Part.allCases

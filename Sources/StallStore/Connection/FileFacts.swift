@@ -55,8 +55,17 @@ extension String {
         return String(cString: real)
     }
 
+    /// The directory of a path, or the nearest one above it that exists: the missing ones are made with a store.
+    package var nearestDirectory: String {
+        var directory = deletingLastComponent
+        while directory.contains("/"), access(directory, F_OK) != 0, errno == ENOENT {
+            directory = directory.deletingLastComponent
+        }
+        return directory
+    }
+
     /// The directory of a path.
-    package var deletingLastComponent: String {
+    var deletingLastComponent: String {
         guard let slash = lastIndex(of: "/") else { return "." }
         return slash == startIndex ? "/" : String(self[..<slash])
     }

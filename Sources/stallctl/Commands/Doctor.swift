@@ -7,6 +7,7 @@ internal import StallDoctor
 internal import StallInspection
 internal import StallModel
 internal import StallQuery
+internal import StallStore
 
 struct Doctor: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -64,13 +65,7 @@ struct Doctor: ParsableCommand {
 
     private func examine() throws -> MachineExamination {
         let environment = ProcessInfo.processInfo.environment
-        let store = RunEnvironment(environment).storePath(option: nil)
-        var folder = String(store[..<(store.lastIndex(of: "/") ?? store.endIndex)])
-        // The agent creates missing ones.
-        while let end = folder.lastIndex(of: "/"), access(folder, F_OK) != 0, errno == ENOENT {
-            folder = String(folder[..<end])
-        }
-        if folder.isEmpty { folder = "/" }
+        let folder = RunEnvironment(environment).storePath(option: nil).nearestDirectory
         var examination = MachineExamination(
             lacks: MachineSurroundings.lacks(storeFolder: folder, environment),
             program: try program.first.map(Self.examine))
