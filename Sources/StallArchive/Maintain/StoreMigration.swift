@@ -1,6 +1,5 @@
 // Brings a store up to date because its owner asks for it.
 
-internal import CSQLite
 internal import StallModel
 package import StallStore
 
@@ -15,12 +14,7 @@ extension StoreFile {
     /// Brings an existing store of either role to the newest schema.
     static func migrate(path: String) throws(StoreError) -> (from: Int, to: Int) {
         try expectFile(path)
-        try SourceGuard.expectPlainCompanions(path.followingLink)
-        try SourceGuard.expectOwnJournal(path.followingLink)
-        try expectWritable(path)
-        let connection = try Connection(
-            to: absolute(path), as: path, .readWrite, wait: .seconds(60),
-            prepare: stall_sqlite_ignore_programs)
+        let connection = try connectForWriting(path: path, wait: .seconds(60))
         let found = try connection.transaction(.immediate) {
             let (_, found) = try identify(connection)
             try migrate(connection, from: found)

@@ -43,18 +43,20 @@ enum GuardedFiles {
         guard let base = files?.pointee.pAppData?.assumingMemoryBound(to: sqlite3_vfs.self),
             let openFile = base.pointee.xOpen
         else { return SQLITE_CANTOPEN }
-        if let path, flags & (SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_WAL) != 0 {
-            let path = String(cString: path)
-            let suffix = flags & SQLITE_OPEN_WAL != 0 ? "-wal" : "-journal"
-            if SourceGuard.badCompanion(of: String(path.dropLast(suffix.count))) != nil {
-                file?.pointee.pMethods = nil
-                return SQLITE_CANTOPEN
-            }
-        }
-        if flags & SQLITE_OPEN_SUPER_JOURNAL != 0 {
+        if isRefused(path, flags) {
             file?.pointee.pMethods = nil
             return SQLITE_CANTOPEN
         }
         return openFile(base, path, file, flags, output)
+    }
+
+    private static func isRefused(_ path: UnsafePointer<CChar>?, _ flags: CInt) -> Bool {
+        if flags & SQLITE_OPEN_SUPER_JOURNAL != 0 { return true }
+        guard let path, flags & (SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_WAL) != 0 else {
+            return false
+        }
+        let suffix = flags & SQLITE_OPEN_WAL != 0 ? "-wal" : "-journal"
+        let store = String(cString: path).dropLast(suffix.count)
+        return SourceGuard.badCompanion(of: String(store)) != nil
     }
 }

@@ -26,15 +26,7 @@ package struct StoreFile {
         path: String, role: StoreRole, followsLinks: Bool, wait: Duration
     ) throws(StoreError) -> StoreFile {
         try createIfMissing(path, followsLinks: followsLinks)
-        try SourceGuard.expectPlainCompanions(path.followingLink)
-        try SourceGuard.expectOwnJournal(path.followingLink)
-        try expectWritable(path)
-        // Foreign keys stay off, as SQLite has them: every reference is made from a row that was found or added just
-        // before, in the same transaction. Looking each up again would double the work, and deleting a row would search
-        // whole tables for others that name it. Tests and `checkStore` find missing rows.
-        let connection = try Connection(
-            to: absolute(path), as: path, .readWrite, wait: wait,
-            prepare: stall_sqlite_ignore_programs)
+        let connection = try connectForWriting(path: path, wait: wait)
         // An app must live with whatever has been put in the place of its store.
         if role == .agent, let handle = connection.handle {
             stall_sqlite_limit_values(handle)
@@ -50,6 +42,21 @@ package struct StoreFile {
         try connection.execute("pragma journal_size_limit = 1048576")
         return StoreFile(
             path: path, connection: connection, role: role, schemaVersion: newestSchemaVersion)
+    }
+
+    /// Opens a file that exists for writing, once it and those beside it are known to be harmless.
+    package static func connectForWriting(
+        path: String, wait: Duration
+    ) throws(StoreError) -> Connection {
+        try SourceGuard.expectPlainCompanions(path.followingLink)
+        try SourceGuard.expectOwnJournal(path.followingLink)
+        try expectWritable(path)
+        // Foreign keys stay off, as SQLite has them: every reference is made from a row that was found or added just
+        // before, in the same transaction. Looking each up again would double the work, and deleting a row would search
+        // whole tables for others that name it. Tests and `checkStore` find missing rows.
+        return try Connection(
+            to: absolute(path), as: path, .readWrite, wait: wait,
+            prepare: stall_sqlite_ignore_programs)
     }
 
     /// Closes the file. When no other process uses it, the log is folded in and one portable file
