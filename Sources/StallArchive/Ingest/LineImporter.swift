@@ -12,7 +12,7 @@ final class LineImporter {
     private let same: SameReports
     private let families: SourceFamilies
     private let evidence: EvidenceWriter
-    private let findSource, addSource, findRevision, findID, countLine: Statement
+    private let findSource, addSource, findRevision, countLine: Statement
     let pruned: PrunedReports
     private var sources: [UniqueID: Int64] = [:]
     /// Every source that once was one with a store, and the store's own.
@@ -38,12 +38,6 @@ final class LineImporter {
             "update source set line_count = line_count + 1 where id = ?")
         findSource = try connection.prepare("select id from source where store = ?")
         addSource = try connection.prepare("insert into source (store, origin) values (?, ?)")
-        findID = try connection.prepare(
-            """
-            select count(*) from report_day join report on report.source = report_day.source
-                and report.seq between report_day.first_seq and report_day.last_seq
-            where report_day.day = ? and report.id = ?
-            """)
         findRevision = try connection.prepare(
             "select revision from report where source = ? and seq = ?")
     }
@@ -77,7 +71,7 @@ final class LineImporter {
         let report = portable.report
         // Slow, but only for lines that some other program wrote.
         if portable.origin == nil,
-            try findID.number(report.start.microseconds.day, report.id) != 0
+            try !families.progressAnywhere(report.id, start_us: report.start.microseconds).isEmpty
         {
             return nil
         }

@@ -160,15 +160,21 @@ final class SourceFamilies {
 
     /// Whether any source has the report, and as much of the stall. Slow: for the few that are not where they should be.
     func holdsAnywhere(_ progress: ReportProgress, start_us: Int64) throws -> Bool {
-        try findAnywhere.bind(start_us.day, progress.id)
+        try progressAnywhere(progress.id, start_us: start_us).contains { !progress.surpasses($0) }
+    }
+
+    /// How far each source with the report has it. Slow.
+    func progressAnywhere(_ id: UniqueID, start_us: Int64) throws -> [ReportProgress] {
+        try findAnywhere.bind(start_us.day, id)
         defer { findAnywhere.reset() }
+        var found: [ReportProgress] = []
         while try findAnywhere.step() {
-            let known = ReportProgress(
-                id: progress.id, state: try findAnywhere.value(at: 0),
-                duration_ns: try findAnywhere.integer(at: 1))
-            if !progress.surpasses(known) { return true }
+            found.append(
+                ReportProgress(
+                    id: id, state: try findAnywhere.value(at: 0),
+                    duration_ns: try findAnywhere.integer(at: 1)))
         }
-        return false
+        return found
     }
 
     func holdsExposure(_ branches: [Branch], revision: Int64, start_us: Int64) throws -> Bool {
