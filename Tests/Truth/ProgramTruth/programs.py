@@ -2,9 +2,9 @@
 
 usage: programs.py STALLCTL FOLDER-OF-BUILT-LOOPS
 
-What is true is the kernel's trace of the thread that runs the program's loop (referee.py). Where it cannot be had, it is the plants' own
-log: the client's for servers, the program's for the others, which also says which function is the right one. The last line
-is the result."""
+What is true is the kernel's trace of the thread that runs the program's loop (referee.py). Where it cannot be had, it is the
+plants' own log: the client's for servers, the program's for the others, which also says which function is the right one. The
+last line is the result."""
 
 import fcntl
 import glob
@@ -175,7 +175,7 @@ class NIO(Server):
 
 
 class Postgres(Server):
-    """The postmaster, which logs what it does for each connection. Whoever reads its log pauses: the pipe fills, and the
+    """The postmaster, which logs what it does for each connection. While the log is not read its pipe fills, and the
     postmaster waits for room, with all of its clients."""
 
     def command(self, folder):
@@ -377,4 +377,5 @@ def main():
     sys.exit(totals["missed"] > 0.02 * totals["of"] or totals["false"] > 0 or totals["programs"] == 0)
 
 
-main()
+if __name__ == "__main__":
+    main()
