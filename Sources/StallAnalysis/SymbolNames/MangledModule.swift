@@ -15,7 +15,7 @@ func mangledModule(_ symbol: String) -> String? {
 
 private struct ManglingReader {
     var rest: NameText
-    /// What was written out of identifiers so far. Few names refer to its words.
+    /// The parts of identifiers that were spelled out so far. Few names refer to their words.
     private var spelled: [NameText] = []
 
     init(_ rest: NameText) { self.rest = rest }

@@ -234,7 +234,7 @@ import TestSupport
         let alone = signature(
             "usleep <- merged code without a symbol <- StallRunLoop/EventRunLoop.run()")
         #expect(alone.title == "sleep in one of several merged functions")
-        // What libraries call there is a library's function for the app.
+        // A caller in a library makes it a library's function for the app.
         let inLibrary = signature(
             "Swift/Array.sort() <- merged code without a symbol <- Swift/Sequence.sorted() <- draw()"
         )
