@@ -128,7 +128,9 @@ import Testing
                         return fcntl(sockets.own, F_GETFD) == -1 ? 0 : 5
                     }
                     let status = wait(for: child)
-                    guard status == 0 else { exit(10 + status >> 8) }
+                    // 100 and a signal, or 10 and what the child returned.
+                    let signal = status & 0x7f
+                    guard status == 0 else { exit(signal == 0 ? 10 + status >> 8 : 100 + signal) }
                     while messages == before { loop.run(for: .microseconds(100)) }
                     guard messages == round + 1, port.isOpen else { exit(4) }
                 }
