@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "stall_clock.h"
-#include "stall_rest.h"
 
 __thread stall_door *door_of_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
@@ -197,25 +196,12 @@ bool door_enter(
     if (door->is_disabled) return false;
     if (interrupts_wait(door, call, place)) return false;
     if (!is_loops(door, call, descriptors, count, stride, place)) return false;
-    door->is_inside = true;
-    door->inner_count = 0;
-    door->place = place;
-    __atomic_store_n(&door->crossings, door->crossings + 1, __ATOMIC_RELEASE);
-    if (is_instant) {
-        stall_beacon_publish_iteration(door->beacon, stall_monotonic_ns());
-    } else {
-        door->weight = stall_beacon_publish_rest(door->beacon);
-    }
+    door_rest(door, is_instant, place);
     return true;
 }
 
 void door_leave(stall_door *door, bool is_instant) {
-    door->is_inside = false;
-    if (is_instant) return;
-    int saved = errno;
-    uint64_t now = stall_monotonic_ns();
-    if (door->weight > 0 && stall_beacon_is_watched(door->beacon))
-        stall_counters_add_iterations(door->beacon, door->weight);
-    stall_beacon_publish_awake(door->beacon, now);
+    const int saved = errno;
+    door_wake(door, is_instant);
     errno = saved;
 }

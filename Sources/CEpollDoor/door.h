@@ -4,7 +4,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "stall_clock.h"
 #include "stall_door.h"
+#include "stall_rest.h"
 
 /// Identifies a wait, to distinguish the loop's own wait from others.
 typedef struct {
@@ -47,6 +49,27 @@ extern __thread stall_door *door_of_thread __attribute__((tls_model("initial-exe
 /// Finds the door of a thread that has none: in the preloaded object, for which any thread may turn out to be a loop.
 /// Elsewhere NULL. A variable, because gold gives weak functions of position-independent programs wrong addresses.
 extern stall_door *(*const door_find)(void) __attribute__((visibility("hidden")));
+
+/// Publishes that the loop begins to wait, and that its wait is over.
+static inline void door_rest(stall_door *door, bool is_instant, door_place place) {
+    door->is_inside = true;
+    door->inner_count = 0;
+    door->place = place;
+    __atomic_store_n(&door->crossings, door->crossings + 1, __ATOMIC_RELEASE);
+    if (is_instant) {
+        stall_beacon_publish_iteration(door->beacon, stall_monotonic_ns());
+    } else {
+        door->weight = stall_beacon_publish_rest(door->beacon);
+    }
+}
+static inline void door_wake(stall_door *door, bool is_instant) {
+    door->is_inside = false;
+    if (is_instant) return;
+    const uint64_t now = stall_monotonic_ns();
+    if (door->weight > 0 && stall_beacon_is_watched(door->beacon))
+        stall_counters_add_iterations(door->beacon, door->weight);
+    stall_beacon_publish_awake(door->beacon, now);
+}
 
 /// The loop begins to wait. False if this is not its wait: then nothing is published, and `door_leave` must not be
 /// called. `descriptors` are those of a poll, `stride` bytes apart.

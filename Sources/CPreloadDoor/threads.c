@@ -219,6 +219,13 @@ bool door_enter(
     stall_door *door, door_identity call, const int *descriptors, size_t count, size_t stride, bool is_instant,
     door_place place) {
     waiting_thread *thread = (waiting_thread *)door;
+    const stall_preload_agent *agent = preload_agent();
+    if (!thread->is_inside && agent && is_watched(thread) && !is_shared(thread)
+        && waits_note_again(&thread->waits, call, place)) {
+        thread->inner_count = 0;
+        thread->is_inside = agent->enter(is_instant, place.frame, place.caller);
+        return thread->is_inside;
+    }
     const int saved = errno;
     if (thread->is_inside) {
         if (interrupts_wait(thread, call, place)) return false;
@@ -229,7 +236,7 @@ bool door_enter(
     note_descriptors(thread, place.frame);
     if (is_shared(thread) && is_watched(thread) && has_room(thread, place.frame)) end_watch(thread);
     prepare(thread, place.frame);
-    const stall_preload_agent *agent = preload_agent();
+    agent = preload_agent();
     thread->is_inside = agent && is_watched(thread)
         && agent->enter(is_instant, place.frame, place.caller);
     thread->inner_count = 0;
@@ -239,11 +246,14 @@ bool door_enter(
 
 void door_leave(stall_door *door, bool is_instant) {
     waiting_thread *thread = (waiting_thread *)door;
-    const int saved = errno;
     const stall_preload_agent *agent = preload_agent();
     if (thread->is_inside) {
+        thread->is_inside = false;
         if (agent) agent->leave(is_instant);
-    } else if (thread->is_pending) {
+        return;
+    }
+    const int saved = errno;
+    if (thread->is_pending) {
         const door_place place = thread->waits.loop.place;
         // Otherwise the work that follows a first wait of no time would not be seen.
         if (!agent && thread->is_main && !thread->was_awaited) preload_wait_for_agent(LONGEST_START_NS);
@@ -253,6 +263,6 @@ void door_leave(stall_door *door, bool is_instant) {
         if (agent && is_watched(thread) && agent->enter(false, place.frame, place.caller))
             agent->leave(false);
     }
-    thread->is_inside = thread->is_pending = false;
+    thread->is_pending = false;
     errno = saved;
 }
