@@ -74,13 +74,18 @@ package enum PlantingProcess: String, CaseIterable, Sendable {
     }
 }
 
-/// The last line of ``PlantingProcess/recovers``: how many of its waits a signal ended.
-package enum InterruptedWaits {
-    package static func line(count: Int) -> String { "interrupted \(count)" }
+/// The last lines of ``PlantingProcess/recovers``: a word and a number.
+package enum TrialFact: String {
+    /// How many of its waits a signal ended.
+    case interrupted
+    /// How late a thread ran at worst, in nanoseconds.
+    case late
 
-    package static func count(in line: some StringProtocol) -> Int? {
+    package func line(_ number: Int) -> String { "\(rawValue) \(number)" }
+
+    package func number(in line: some StringProtocol) -> Int? {
         let words = line.split(separator: " ")
-        return words.count == 2 && words[0] == "interrupted" ? Int(words[1]) : nil
+        return words.count == 2 && words[0] == rawValue ? Int(words[1]) : nil
     }
 }
 

@@ -20,6 +20,7 @@ extension PlantingProcess {
         // Until a job of its priority has run, a task's jobs are not watched.
         usleep(20_000)
         let results = PlantedStalls()
+        let lateness = Lateness()
         var open: [() -> Void] = []
         func plant(_ start: () -> () -> Void) {
             let join = start()
@@ -49,7 +50,8 @@ extension PlantingProcess {
         usleep(20_000)
         monitor.stop()
         results.print()
-        say(InterruptedWaits.line(count: interruptions.load(ordering: .relaxed)))
+        say(TrialFact.interrupted.line(interruptions.load(ordering: .relaxed)))
+        say(TrialFact.late.line(lateness.worst))
     }
 
     private static let plantsOnThreads: [Plant] = [.sleep, .lock, .ipc, .network]
@@ -176,6 +178,25 @@ extension PlantingProcess {
 private func say(_ line: String) {
     let text = line + "\n"
     write(STDOUT_FILENO, text, text.utf8.count)
+}
+
+/// A thread that sleeps for a moment again and again, until the process ends.
+private final class Lateness: Sendable {
+    private let nanoseconds = Atomic<Int>(0)
+
+    init() {
+        _ = onThread("doctor-clock") {
+            while true {
+                let began = monotonicTime()
+                usleep(2_000)
+                let late = Int((monotonicTime() - began - .milliseconds(2)) / .nanoseconds(1))
+                self.nanoseconds.max(late, ordering: .relaxed)
+            }
+        }
+    }
+
+    /// By how much the longest sleep so far was longer than it should be.
+    var worst: Int { nanoseconds.load(ordering: .relaxed) }
 }
 
 private final class PlantedStalls: Sendable {

@@ -8,6 +8,8 @@ package struct StallTrial {
     package private(set) var stalls: [PlantedStall] = []
     /// How many waits a signal ended; nil if that is not known.
     package private(set) var interruptions: Int?
+    /// How late a thread of the stalling process ran at worst.
+    package private(set) var lateness = Duration.zero
     /// Lines of the agents' logs.
     package private(set) var agentLines: [String] = []
     /// Children that failed, with the reason: `stallctl ingest`, `unable to open ...`.
@@ -77,8 +79,10 @@ package struct StallTrial {
             failures.append((part, reason))
         }
         stalls += process.lines.compactMap { PlantedStall(line: $0) }
-        interruptions =
-            process.lines.lazy.compactMap { InterruptedWaits.count(in: $0) }.last ?? interruptions
+        for line in process.lines {
+            if let count = TrialFact.interrupted.number(in: line) { interruptions = count }
+            if let late = TrialFact.late.number(in: line) { lateness = .nanoseconds(late) }
+        }
     }
 
     /// Deletes the folder and its files.

@@ -7,22 +7,42 @@ package struct TrialJudge {
     private let stalls: [PlantedStall]
     private let reports: [StallReport]
     private let interruptions: Int?
+    private let lateness: Duration
 
-    /// - Parameter interruptions: How many planted waits a signal ended, if that is known.
-    package init(_ stalls: [PlantedStall], _ reports: [StallReport], interruptions: Int?) {
+    /// - Parameters:
+    ///   - interruptions: How many planted waits a signal ended, if that is known.
+    ///   - lateness: How late a thread of the planting process ran at worst.
+    package init(
+        _ stalls: [PlantedStall], _ reports: [StallReport], interruptions: Int?,
+        lateness: Duration
+    ) {
         self.stalls = stalls
         self.reports = reports
         self.interruptions = interruptions
+        self.lateness = lateness
     }
 
     /// The results of all guarantees but ``Guarantee/tests``, which has no report.
     package var findings: [Finding] {
         [
-            stacks(of: [.sleep, .ipc, .lock], as: .blocked), stacks(of: [.cpu], as: .running),
-            undisturbed, causes, holders, durations, stacks(of: [.loop], as: .eventLoops),
-            stacks(of: [.task], as: .tasks), stacks(of: [.queue], as: .queues),
-            stops, kills, falseAlarms, stacks(of: [.waits], as: .programs),
+            timely(stacks(of: [.sleep, .ipc, .lock], as: .blocked)),
+            timely(stacks(of: [.cpu], as: .running)), undisturbed, timely(causes), timely(holders),
+            timely(durations), timely(stacks(of: [.loop], as: .eventLoops)),
+            timely(stacks(of: [.task], as: .tasks)), timely(stacks(of: [.queue], as: .queues)),
+            stops, timely(kills), falseAlarms, timely(stacks(of: [.waits], as: .programs)),
         ]
+    }
+
+    /// Where threads get no CPU in time, a missing report proves nothing.
+    private func timely(_ finding: Finding) -> Finding {
+        guard [.limited, .fails].contains(finding.verdict), lateness > Self.tolerance else {
+            return finding
+        }
+        let milliseconds = Int((lateness / .milliseconds(1)).rounded())
+        return Finding(
+            finding.guarantee, .untried,
+            "the CPUs are overloaded: a thread ran \(milliseconds) ms late"
+                + (finding.detail.map { ", and there was \($0)" } ?? ""))
     }
 
     /// The reports of a plant's target. The loop of a program that is not built with the agent has another name.

@@ -49,14 +49,15 @@ package struct Surroundings {
     package func shortages(storeFolder: String) -> [Shortage] {
         var found: [Shortage] = []
         func file(
-            _ path: String, _ effect: String, _ remedy: String? = nil,
+            _ path: String, _ effect: String, ifMissing remedy: String? = nil,
             of parts: [SelfTestFinding.Part], isFatal: Bool = false
         ) {
             let error = readError(path)
             guard error != 0 else { return }
             found.append(
                 Shortage(
-                    "\(path): \(text(error))", effect, remedy: remedy, of: parts, isFatal: isFatal))
+                    "\(path): \(text(error))", effect, remedy: error == ENOENT ? remedy : nil,
+                    of: parts, isFatal: isFatal))
         }
         func folder(
             _ path: String, _ effect: String, _ remedy: String? = nil,
@@ -72,7 +73,7 @@ package struct Surroundings {
         }
         file(
             "/proc/thread-self/syscall", "stacks of blocked threads and their causes are missing",
-            "Run under a kernel that has it: gVisor does not.",
+            ifMissing: "Run under a kernel that has it: gVisor does not.",
             of: [.blockedStacks, .causes, .lockHolders], isFatal: true)
         file(
             "/proc/thread-self/schedstat",

@@ -100,7 +100,11 @@ struct Doctor: ParsableCommand {
         _ body: (StallTrial, [Finding], _ unread: [String]) -> Void
     ) throws {
         let folder = try makeFolder(orIn: storeFolder)
-        defer { StallTrial.clean(folder) }
+        EndingSignal.await()
+        defer {
+            StallTrial.clean(folder)
+            EndingSignal.obey()
+        }
         var tests = Finding(.tests, .untried, "no process was blocked")
         let trial = try StallTrial(inFolder: folder, patience: patience) { tests = look(at: $0) }
         let path = folder + "/" + StallTrial.centralStore
@@ -115,7 +119,8 @@ struct Doctor: ParsableCommand {
         } catch {
             unread.append("the reports: \(error)")
         }
-        let judge = TrialJudge(trial.stalls, reports, interruptions: trial.interruptions)
+        let judge = TrialJudge(
+            trial.stalls, reports, interruptions: trial.interruptions, lateness: trial.lateness)
         body(trial, judge.findings + [tests], unread)
     }
 

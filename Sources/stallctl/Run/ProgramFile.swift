@@ -23,6 +23,7 @@ struct ProgramFile {
 
         var description: String {
             switch self {
+            case .notFound(""): "the program's name is empty"
             case .notFound(let name): "\(name): no such program"
             case .notExecutable(let name, EISDIR): "\(name): a directory; expected a program"
             case .notExecutable(let name, let errno):

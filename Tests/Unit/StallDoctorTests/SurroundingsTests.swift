@@ -37,6 +37,14 @@ import Testing
         for (lacks, what) in cases { #expect(lacks.map(\.what) == [what]) }
     }
 
+    @Test func `another kernel is advised only where the file is missing`() {
+        func remedy(_ error: CInt) -> String? {
+            Self.lacks(unreadable: ["/proc/thread-self/syscall": error])[0].remedy
+        }
+        #expect(remedy(ENOENT)?.contains("gVisor") == true)
+        #expect(remedy(EACCES) == nil)
+    }
+
     @Test func `the machine of this test is looked at as it is`() {
         // /proc/self/mem of the first page: EIO; a folder that is none: ENOENT.
         let here = Surroundings.current

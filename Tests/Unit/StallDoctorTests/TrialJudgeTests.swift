@@ -45,15 +45,14 @@ import Testing
     }
 
     static func verdicts(
-        _ stalls: [PlantedStall] = stalls, interruptions: Int? = 0,
+        _ stalls: [PlantedStall] = stalls, interruptions: Int? = 0, lateness: Duration = .zero,
         _ change: (inout [Plant: [StallReport]]) -> Void
     ) -> [Guarantee: Verdict] {
         var reports = Dictionary(uniqueKeysWithValues: plants.map { ($0, [report(of: $0)]) })
         change(&reports)
         let all = plants.flatMap { reports[$0] ?? [] } + (reports[.stopped] ?? [])
-        let findings = TrialJudge(stalls, all, interruptions: interruptions).findings.filter {
-            $0.verdict != .works
-        }
+        let judge = TrialJudge(stalls, all, interruptions: interruptions, lateness: lateness)
+        let findings = judge.findings.filter { $0.verdict != .works }
         return Dictionary(uniqueKeysWithValues: findings.map { ($0.guarantee, $0.verdict) })
     }
 
@@ -78,8 +77,22 @@ import Testing
     @Test func `a wait that a signal ended is a broken guarantee`() {
         #expect(Self.verdicts(interruptions: 1) { _ in } == [.undisturbed: .fails])
         #expect(Self.verdicts(interruptions: nil) { _ in } == [.undisturbed: .untried])
-        #expect(InterruptedWaits.count(in: InterruptedWaits.line(count: 3)) == 3)
-        #expect(InterruptedWaits.count(in: "sleep 3") == nil)
+        #expect(TrialFact.interrupted.number(in: TrialFact.interrupted.line(3)) == 3)
+        #expect(TrialFact.interrupted.number(in: "sleep 3") == nil)
+    }
+
+    @Test func `where threads run late, only what was seen counts`() {
+        let late = Duration.milliseconds(40)
+        #expect(Self.verdicts(lateness: late) { _ in } == [:])
+        #expect(Self.verdicts(lateness: late) { $0[.loop] = [] } == [.eventLoops: .untried])
+        #expect(
+            Self.verdicts(interruptions: 1, lateness: late) { $0[.killed] = [] }
+                == [.undisturbed: .fails, .kills: .untried, .stops: .untried])
+        let judge = TrialJudge(Self.stalls, [], interruptions: 0, lateness: late)
+        #expect(
+            judge.findings.first { $0.guarantee == .queues }?.detail
+                == "the CPUs are overloaded: a thread ran 40 ms late, and there was no report of \(Plant.queue.function)"
+        )
     }
 
     @Test func `lines of a log that differ in their time say the same`() {
@@ -124,7 +137,8 @@ import Testing
             $0[.queue] = []
         }
         #expect(verdicts == [.queues: .untried])
-        let judge = TrialJudge(stalls, Self.plants.map(Self.report), interruptions: 0)
+        let judge = TrialJudge(
+            stalls, Self.plants.map(Self.report), interruptions: 0, lateness: .zero)
         #expect(
             judge.findings.first { $0.guarantee == .causes }?.detail
                 == "network was not tried: bind: no")
