@@ -61,7 +61,7 @@ let modules: [Target] = [
     module(
         "StallClickHouse",
         ["StallModel", "StallQuery", "StallStore", "StallArchive", "StallHTTP"],
-        embedding: ["migrations", "Read/schema.sql"]),
+        embedding: ["migrations"]),
     module(
         "StallAgent",
         ["StallModel", "CLinux", "StallRunLoop", "StallDetection", "StallCapture", "StallSymbols"]

@@ -57,6 +57,9 @@ static const char add_delayed_time[] = {
 static const char bound_watched_sums[] = {
 #embed "../../migrations/0019_bound_watched_sums.sql"
     , 0};
+static const char newest_schema[] = {
+#embed "schema.sql"
+    , 0};
 
 static const StallMigration migrations[] = {
     {"0001_create_reports", create_reports},
@@ -80,5 +83,7 @@ static const StallMigration migrations[] = {
 };
 
 const int stall_migration_count = sizeof migrations / sizeof *migrations;
+
+const char *stall_newest_schema(void) { return newest_schema; }
 
 const StallMigration *stall_migration(int index) { return &migrations[index]; }

@@ -12,3 +12,6 @@ extern const int stall_migration_count;
 
 /// The one at `index`, from 0 to below `stall_migration_count`, in order.
 const StallMigration *_Nonnull stall_migration(int index);
+
+/// The schema after all of them, as one script.
+const char *_Nonnull stall_newest_schema(void);

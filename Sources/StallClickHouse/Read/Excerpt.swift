@@ -30,8 +30,7 @@ final class Excerpt {
         connection = try Connection(to: "", as: name, .inMemory)
         try connection.execute("pragma application_id = \(StoreRole.central.rawValue)")
         try connection.execute("begin")
-        // Running all migrations, one after the other, takes a tenth of the time of `top`.
-        try connection.execute(Self.schema)
+        try connection.execute(newestSchema)
         if let grouping {
             let add = try connection.prepare(
                 """
@@ -63,9 +62,6 @@ final class Excerpt {
             "insert into signature_frame (signature, position, name) values (?, ?, ?)")
         addLabel = try connection.prepare("insert into label (id, value) values (?, ?)")
     }
-
-    /// The newest schema of SQLite as one script; ExcerptTests compare it with the migrations.
-    private static let schema = String(decoding: PackageResources.schema_sql, as: UTF8.self)
 
     /// Adds rows in one transaction.
     func fill(_ body: () throws -> Void) throws {

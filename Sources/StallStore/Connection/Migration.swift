@@ -32,6 +32,10 @@ package let embeddedMigrations = (0..<stall_migration_count).map {
     Migration(stall_migration($0).pointee)
 }
 
+/// The schema after all migrations, as one script. They take seven times as long, because each change of a table reads the whole
+/// schema again.
+package let newestSchema = String(cString: stall_newest_schema())
+
 /// The `user_version` of a store of the newest schema.
 package let newestSchemaVersion = embeddedMigrations.last!.version
 

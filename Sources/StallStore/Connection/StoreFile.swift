@@ -138,8 +138,12 @@ package struct StoreFile {
         guard version < newestSchemaVersion, let count = migrationCount(ofVersion: version) else {
             return
         }
-        for migration in embeddedMigrations.dropFirst(count) {
-            try connection.execute(migration.sql)
+        if count == 0 {
+            try connection.execute(newestSchema)
+        } else {
+            for migration in embeddedMigrations.dropFirst(count) {
+                try connection.execute(migration.sql)
+            }
         }
         try connection.execute("pragma user_version = \(newestSchemaVersion)")
     }

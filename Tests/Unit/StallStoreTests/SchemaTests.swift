@@ -6,8 +6,8 @@ import StallQuery
 import Testing
 import TestSupport
 
-/// Goal: every migration in the folder is in the binary. Method: the folder is read from the sources beside this test.
-/// ExcerptTests compares the schema that they make together with a file for reviewers.
+/// Goal: every migration in the folder is in the binary, and a new store has the schema that they make together.
+/// Method: the folder is read from the sources beside this test; both ways are gone.
 @Suite struct SchemaTests {
     let directory = try! TemporaryDirectory()
     static let migrationFolder = Repository.root.appending(path: "migrations")
@@ -19,6 +19,37 @@ import TestSupport
         for migration in embeddedMigrations {
             let file = Self.migrationFolder.appending(path: migration.name + ".sql")
             #expect(try String(contentsOf: file, encoding: .utf8) == migration.sql)
+        }
+    }
+
+    private func schema(of connection: Connection) throws -> [String] {
+        // In the order in which it was made, as a script needs it.
+        let rows = try connection.prepare(
+            "select sql from sqlite_schema where sql is not null order by type != 'table', rowid")
+        var schema: [String] = []
+        while try rows.step() { schema.append(rows.text(at: 0)) }
+        return schema
+    }
+
+    @Test func `a new store's schema is what all migrations make`() throws {
+        let migrated = try Connection(to: "", as: "migrated", .inMemory)
+        for migration in embeddedMigrations { try migrated.execute(migration.sql) }
+        let expected = try schema(of: migrated)
+        if ProcessInfo.processInfo.environment["RECORD_SNAPSHOTS"] == "1" {
+            let file = Repository.root.appending(path: "Sources/CStoreSchema/schema.sql")
+            let head =
+                "-- Written by SchemaTests (RECORD_SNAPSHOTS=1): what the migrations make.\n"
+            try (head + expected.map { $0 + ";\n" }.joined())
+                .write(to: file, atomically: true, encoding: .utf8)
+        }
+        let new = try Connection(to: "", as: "new", .inMemory)
+        try StoreFile.migrate(new, from: 0)
+        #expect(try schema(of: new) == expected)
+        // The script makes no rows: neither may they.
+        let tables = try migrated.prepare("select name from sqlite_schema where type = 'table'")
+        while try tables.step() {
+            let count = try migrated.prepare("select count(*) from \(tables.text(at: 0))").number()
+            #expect(count == 0)
         }
     }
 

@@ -1,4 +1,4 @@
--- Written by ExcerptTests (RECORD_SNAPSHOTS=1): what the migrations make.
+-- Written by SchemaTests (RECORD_SNAPSHOTS=1): what the migrations make.
 CREATE TABLE source (
     id integer primary key,
     store blob not null unique check (length(store) = 16),
