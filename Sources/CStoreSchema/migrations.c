@@ -57,6 +57,9 @@ static const char add_delayed_time[] = {
 static const char bound_watched_sums[] = {
 #embed "../../migrations/0019_bound_watched_sums.sql"
     , 0};
+static const char keep_rules[] = {
+#embed "../../migrations/0020_keep_rules.sql"
+    , 0};
 static const char newest_schema[] = {
 #embed "schema.sql"
     , 0};
@@ -80,6 +83,7 @@ static const StallMigration migrations[] = {
     {"0017_shorten_reports", shorten_reports},
     {"0018_add_delayed_time", add_delayed_time},
     {"0019_bound_watched_sums", bound_watched_sums},
+    {"0020_keep_rules", keep_rules},
 };
 
 const int stall_migration_count = sizeof migrations / sizeof *migrations;

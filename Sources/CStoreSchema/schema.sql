@@ -188,7 +188,7 @@ CREATE TABLE grouping (
     -- Reports that began before it may have been pruned: roll-ups of those days may say more than
     -- the reports do.
     pruned_before_us integer
-, hosts_from_day integer, has_exposure_days integer not null default 0) strict;
+, hosts_from_day integer, has_exposure_days integer not null default 0, rules_text text) strict;
 CREATE TABLE watched_loop (
     source integer not null references source,
     loop integer not null references loop,

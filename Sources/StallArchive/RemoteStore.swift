@@ -18,9 +18,8 @@ package protocol RemoteStore {
     /// Upgrades the store to the newest schema; also creates it.
     func migrate() throws -> (from: Int, to: Int)
 
-    /// The rules that the store is grouped by: their hash and, where the store has it, the text of their file. Nil for a
-    /// store without groups.
-    func rules() throws -> (hash: Int64, text: String?)?
+    /// The rules that the store is grouped by; nil for a store without groups.
+    func rules() throws -> StoredRules?
 
     /// Imports what `fill` puts into a private store, at this path.
     ///

@@ -28,12 +28,12 @@ package struct RemoteCluster: RemoteStore {
         (try cluster().migrate(), ClickHouseMigration.newest)
     }
 
-    package func rules() throws -> (hash: Int64, text: String?)? {
+    package func rules() throws -> StoredRules? {
         let cluster = try cluster()
         try cluster.migrate()
         let texts = RulesTexts(cluster)
         guard let hash = try texts.hash() else { return nil }
-        return (hash, try texts.text(of: hash))
+        return StoredRules(hash: hash, text: try texts.text(of: hash))
     }
 
     package func ingest(

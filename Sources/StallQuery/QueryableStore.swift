@@ -53,6 +53,9 @@ package protocol QueryableStore {
     /// The hash of the rules of the stored groups; nil if no groups are stored.
     func rulesHash() throws -> Int64?
 
+    /// The text of these rules before the built-in ones; nil if the store does not have it.
+    func rulesText() throws -> String?
+
     /// Stalls that began before this time exist only in aggregates, because their reports were pruned; nil if none
     /// were.
     func prunedBefore() throws -> UnixTime?
@@ -180,5 +183,12 @@ extension Sequence where Element == any QueryableStore {
             return try stores[index].consistently { try descend(from: index + 1) }
         }
         return try descend(from: 0)
+    }
+}
+
+extension QueryableStore {
+    /// The rules of the stored groups; nil if no groups are stored.
+    package func storedRules() throws -> StoredRules? {
+        try rulesHash().map { StoredRules(hash: $0, text: try rulesText()) }
     }
 }

@@ -99,10 +99,26 @@ package func joinsOfCutGroups(_ groups: [JoinableGroup]) -> [Int: Int] {
 /// A grouper's result for one stack. Opaque to all others.
 package protocol GroupedStack: AnyObject, Sendable {}
 
+/// The rules that a store's groups were decided by, as the store keeps them.
+package struct StoredRules: Hashable, Sendable {
+    /// Changes with any rule, also with a built-in one.
+    package var hash: Int64
+    /// The text of the rules before the built-in ones, empty without any; nil where it is not known.
+    package var text: String?
+
+    package init(hash: Int64, text: String?) { (self.hash, self.text) = (hash, text) }
+}
+
 /// Decides the group of a report from its stacks.
 package protocol ReportGrouper: Sendable {
-    /// Changes with the rules: groups stored under another value are out of date.
+    /// Changes with the rules: groups stored under another value were decided by others.
     var rulesHash: Int64 { get }
+
+    /// The text of the rules before the built-in ones, which a store keeps.
+    var rulesText: String { get }
+
+    /// The grouper for a store that has rules: by these as far as this program can, else by its own.
+    func following(_ stored: StoredRules) -> any ReportGrouper
 
     /// Evaluates a stack once for all reports that contain it.
     ///

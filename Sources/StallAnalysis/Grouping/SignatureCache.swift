@@ -79,6 +79,12 @@ package final class DefaultGrouper: ReportGrouper {
     }
 
     package var rulesHash: Int64 { rules.hash }
+    package var rulesText: String { rules.text }
+
+    package func following(_ stored: StoredRules) -> any ReportGrouper {
+        let force = RulesInForce(of: stored, among: [rules])
+        return force.rules.hash == rules.hash ? self : DefaultGrouper(rules: force.rules)
+    }
 
     package func stack(_ frames: [Frame], executable: BuildID?) -> any GroupedStack {
         classified.withLock { $0.classify(frames, executable: executable) }

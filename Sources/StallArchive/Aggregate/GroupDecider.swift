@@ -14,7 +14,7 @@ final class GroupDecider {
         var isNamed: Bool
     }
 
-    private let grouper: any ReportGrouper
+    private(set) var grouper: any ReportGrouper
     private let connection: Connection
     private let number: (ReportGroup) throws -> Int64
     private var stacks: StackReader
@@ -51,7 +51,12 @@ final class GroupDecider {
         stacks = try StackReader(connection)
     }
 
-    var rulesHash: Int64 { grouper.rulesHash }
+    /// Decides by other rules from now on.
+    func use(_ grouper: any ReportGrouper) throws {
+        guard grouper.rulesHash != self.grouper.rulesHash else { return }
+        self.grouper = grouper
+        try forget()
+    }
 
     func forget() throws {
         paths.removeAll(keepingCapacity: true)

@@ -19,8 +19,12 @@ final class Grouping {
     private let changeLimit: Int
     /// When a store is only staged for another one, only the groups and days of its reports are computed.
     var keepsTotals = true { didSet { rollUps.keepsTotals = keepsTotals } }
-    private let addUnnamed, removeUnnamed, setSignature, findState, setState: Statement
+    private let addUnnamed, removeUnnamed, setSignature, setState, setText: Statement
     private let findWatched, addWatched, findReports: Statement
+    /// The rules for a store without groups. Any other store has its own.
+    private let grouper: any ReportGrouper
+    /// The rules of the store that the decider follows.
+    private var followed: StoredRules?
     /// Locations whose names changed in this batch.
     private var renamed: Set<Int64> = []
     /// Some of them had been looked up before, so that any report may show them.
@@ -38,6 +42,7 @@ final class Grouping {
     ) throws {
         self.connection = connection
         self.changeLimit = changeLimit
+        self.grouper = grouper
         let signatures = try SignatureRows(connection)
         decider = try GroupDecider(connection, grouper) { try signatures.row(of: $0) }
         dimensions = try RollUpDimensions(connection)
@@ -54,12 +59,13 @@ final class Grouping {
         addWatched = try connection.prepare("insert into watched_loop (source, loop) values (?, ?)")
         findReports = try connection.prepare(
             "select \(CountedReport.columns) from report where source = ?")
-        findState = try connection.prepare("select rules_hash from grouping")
         setState = try connection.prepare(
             """
-            insert into grouping (id, rules_hash) values (1, ?)
-            on conflict do update set rules_hash = excluded.rules_hash
+            insert into grouping (id, rules_hash, rules_text) values (1, ?, ?)
+            on conflict do update
+            set rules_hash = excluded.rules_hash, rules_text = excluded.rules_text
             """)
+        setText = try connection.prepare("update grouping set rules_text = ?")
     }
 
     /// How many reports of a host and day were noted and are not in roll-ups yet.
@@ -87,15 +93,28 @@ final class Grouping {
         dimensions.forget()
     }
 
-    /// Groups all reports where they are grouped by other rules or not at all.
+    /// Takes the store's rules; groups all reports where that was never done, or totals are missing.
     ///
-    /// - Returns: Whether that was needed.
-    @discardableResult
-    func bringUpToDate() throws -> Bool {
-        let isGrouped = try findState.found() == decider.rulesHash
+    /// Only ``regroupReports(_:_:)`` gives a store other rules than it has.
+    func bringUpToDate() throws {
+        let isGrouped = try follow()
         if try !isGrouped || !connection.hasHostRollUps { try rebuild() }
         try ExposureDays(connection).bringUpToDate()
-        return !isGrouped
+    }
+
+    /// Decides by the rules of the store from now on, whatever was brought.
+    ///
+    /// - Returns: Whether the store has any.
+    @discardableResult
+    func follow() throws -> Bool {
+        guard let stored = try connection.storedRules() else { return false }
+        if stored != followed {
+            try decider.use(grouper.following(stored))
+            followed = stored
+        }
+        // All jobs of a store that was grouped before it kept the text then follow the same rules.
+        if stored.text == nil { try setText.run(decider.grouper.rulesText) }
+        return true
     }
 
     /// Decides the group of a report that is about to be written.
@@ -279,7 +298,7 @@ final class Grouping {
         return entries
     }
 
-    /// Decides all groups and adds everything up again. Roll-ups of days whose reports were pruned stay as they are:
+    /// Decides all groups by the decider's rules, and adds everything up again. Roll-ups of days whose reports were pruned stay as they are:
     /// they cannot be computed again.
     func rebuild() throws {
         try forget()
@@ -315,7 +334,7 @@ final class Grouping {
             try flushMany()
         }
         try flushRollUps()
-        try setState.run(decider.rulesHash)
+        try setState.run(decider.grouper.rulesHash, decider.grouper.rulesText)
         try connection.prepare(
             "update grouping set hosts_from_day = ifnull(hosts_from_day, ?)"
         ).run(first)

@@ -23,7 +23,9 @@ package func repairStore(
     let connection = file.connection
     try connection.transaction(.immediate) {
         try removeOutOfRange(connection)
-        try Grouping(connection, grouper).rebuild()
+        let grouping = try Grouping(connection, grouper)
+        try grouping.follow()
+        try grouping.rebuild()
         try ExposureDays(connection).rebuild()
     }
     try file.close()

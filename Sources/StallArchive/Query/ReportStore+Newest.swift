@@ -89,6 +89,20 @@ extension Connection {
         }
     }
 
+    /// The rules that the store's groups were decided by; nil for a store without groups.
+    func storedRules() throws(StoreError) -> StoredRules? {
+        // The file is not trusted, and its rules are parsed.
+        let state = try prepare(
+            """
+            select rules_hash,
+                case when length(cast(rules_text as blob)) <= 1048576 then rules_text end
+            from grouping
+            """)
+        guard try state.step() else { return nil }
+        defer { state.reset() }
+        return StoredRules(hash: try state.integer(at: 0), text: state.optionalText(at: 1))
+    }
+
     /// The first day that roll-ups by host are complete from; nil for a store that has none.
     func hostsFromDay() throws(StoreError) -> Int64? {
         let state = try prepare("select hosts_from_day from grouping")

@@ -121,6 +121,11 @@ package final class ReportStore: QueryableStore {
         try answer { try $0.prepare("select rules_hash from grouping").found() }
     }
 
+    /// The text of these rules before the built-in ones; nil where nothing has kept it.
+    package func rulesText() throws(StoreError) -> String? {
+        try answer { try $0.storedRules()?.text }
+    }
+
     package func groups() throws(StoreError) -> [ReportGroup] {
         try answer { try Array(SignatureRows.groups($0).values) }
     }

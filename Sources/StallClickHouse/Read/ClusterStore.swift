@@ -129,6 +129,10 @@ package final class ClusterStore: QueryableStore {
 
     package func rulesHash() throws -> Int64? { grouping?.rulesHash }
 
+    package func rulesText() throws -> String? {
+        try grouping.flatMap { try RulesTexts.text(of: $0.rulesHash, on: server) }
+    }
+
     package func prunedBefore() throws -> UnixTime? {
         grouping?.prunedBefore
     }

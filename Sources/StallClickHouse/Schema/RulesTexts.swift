@@ -16,7 +16,12 @@ package struct RulesTexts {
 
     /// The text of the rules with a hash; nil where they came from an older stallctl.
     package func text(of hash: Int64) throws(ClickHouseError) -> String? {
-        var rows = try cluster.server.rows(
+        try Self.text(of: hash, on: cluster.server)
+    }
+
+    static func text(of hash: Int64, on server: ClickHouseServer) throws(ClickHouseError) -> String?
+    {
+        var rows = try server.rows(
             "select text from rules_text final where rules_hash = \(hash)", columnCount: 1)
         return try rows.step() ? try rows.text() : nil
     }

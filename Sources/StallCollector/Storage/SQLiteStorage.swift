@@ -26,15 +26,14 @@ package final class SQLiteStorage: PushStorage {
     /// The apps that stores have reports of, as far as they were looked up.
     private var apps: [UniqueID: Set<String>] = [:]
 
-    /// Opens the store; creates or migrates it where needed.
+    /// Opens the store; creates or migrates it where needed. `stallwatch.rules` beside it is for a new store.
     ///
-    /// - Throws: The error of the store or of its rules.
+    /// - Throws: The error of the store or of the file of rules.
     package convenience init(_ path: String) throws {
-        let stored = try? ReportStore.open(path: path).rulesHash()
-        let force = RulesInForce(of: stored, among: [try .of(store: path), .builtIn])
-        try self.init(path, rules: force.rules)
+        try self.init(path, rules: .of(store: path))
     }
 
+    /// - Parameter rules: Those of a store that has none yet.
     /// - Parameter holdsOnlyNews: The store begins with positions, and its reports are then copied elsewhere.
     init(
         _ path: String, rules: GroupingRules, holdsOnlyNews: Bool = false,

@@ -158,7 +158,7 @@ struct Push: ParsableCommand {
                 if otlp != nil {
                     var push = RecordPush(
                         target: target, positionPath: position ?? path + "-otlp",
-                        grouper: DefaultGrouper(rules: try grouping.rules(forStore: path)),
+                        grouper: DefaultGrouper(rules: try grouping.rules(toRead: reports)),
                         patience: patience)
                     defer { patience = push.patience }
                     pushed.results.append(try push.push(reports, source))

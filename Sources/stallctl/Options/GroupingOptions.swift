@@ -26,32 +26,43 @@ struct GroupingOptions: ParsableArguments {
 
     /// The rules to write a central store by: those that it is grouped by. Others are named on stderr.
     func rulesInForce(ofFile path: String) throws -> GroupingRules {
-        let stored = try? ReportStore.open(path: path).rulesHash()
-        let force = RulesInForce(of: stored, among: try found(for: path))
-        if force.areMissing {
-            Self.note(
-                "\(path): the rules that it is grouped by were not found; regrouping all of it by \(force.rules.name)"
-            )
-        }
-        Self.sayUnused(force, path)
-        return force.rules
+        // A store that is not there yet, or is to be migrated first, cannot be read.
+        let store = try? ReportStore.open(path: path)
+        return try rulesInForce(of: store?.storedRules(), path)
     }
 
     /// Likewise, of a store at an address.
     func rulesInForce(of remote: any RemoteStore, _ address: String) throws -> GroupingRules {
-        let stored = try remote.rules()
-        let own = stored?.text.flatMap {
-            try? GroupingRules($0, file: "the rules of \(remote.name)")
-        }
-        let force = RulesInForce(
-            of: stored?.hash, among: try found(for: address) + (own.map { [$0] } ?? []))
-        Self.sayUnused(force, remote.name)
+        let force = RulesInForce(of: try remote.rules(), among: try found(for: address))
+        // A cluster refuses reports of other built-in rules, with an error of its own.
+        if force.match == .same, let note = force.note(store: remote.name) { Self.note(note) }
         return force.rules
+    }
+
+    private func rulesInForce(of stored: StoredRules?, _ store: String) throws -> GroupingRules {
+        let force = RulesInForce(of: stored, among: try found(for: store))
+        if let note = force.note(store: store) { Self.note(note) }
+        return force.rules
+    }
+
+    /// The rules to read a store by: of the option, of the file beside the store, or the store's own.
+    ///
+    /// - Parameter path: The store that the file is beside.
+    func rules(toRead store: any QueryableStore, rulesOf path: String? = nil) throws
+        -> GroupingRules
+    {
+        let path = path ?? store.path
+        let isAsked =
+            rules != nil || FileManager.default.fileExists(atPath: Self.pathBeside(store: path))
+        guard !isAsked, let stored = try store.storedRules() else {
+            return try rules(forStore: path)
+        }
+        return try rulesInForce(of: stored, path)
     }
 
     /// The rules to read a store's totals by, without a word about others.
     func rulesInForce(ofRead store: any QueryableStore) throws -> GroupingRules {
-        RulesInForce(of: try store.rulesHash(), among: try found(for: store.path)).rules
+        RulesInForce(of: try store.storedRules(), among: try found(for: store.path)).rules
     }
 
     /// All rules that there are for a store, in order of precedence. Only the first file has to be valid.
@@ -60,13 +71,6 @@ struct GroupingOptions: ParsableArguments {
         let others = [Self.pathBeside(store: store), Self.configurationPath(environment)]
             .filter(FileManager.default.fileExists)
         return [try rules(forStore: store)] + others.compactMap { try? Self.read($0) } + [.builtIn]
-    }
-
-    private static func sayUnused(_ force: RulesInForce, _ store: String) {
-        guard let unused = force.unused else { return }
-        note(
-            "\(store): keeps its grouping rules: \(unused.name) is not used; 'stallctl regroup' applies it"
-        )
     }
 
     /// Once each: `ingest --watch` runs again and again.
@@ -95,7 +99,7 @@ struct GroupingOptions: ParsableArguments {
         rulesOf path: String? = nil
     ) throws -> RankingQuestion {
         var question = RankingQuestion(
-            store: store, filter: filter, rules: try rules(forStore: path ?? store.path), by: key)
+            store: store, filter: filter, rules: try rules(toRead: store, rulesOf: path), by: key)
         question.noteOtherRules = {
             say(
                 "stallctl: \(store.path) was grouped with different rules, so every report is read; run 'stallctl regroup' to update it"
@@ -127,10 +131,6 @@ struct GroupingOptions: ParsableArguments {
     private static func configurationPath(_ environment: [String: String]) -> String {
         UserDirectories.configuration(environment) + "/stallwatch/stallwatch.rules"
     }
-}
-
-extension GroupingRules {
-    fileprivate var name: String { file ?? "the built-in rules" }
 }
 
 /// The rules file is missing or not text.

@@ -55,7 +55,7 @@ enum StoreCompletion: Sendable {
         var grouping = GroupingOptions()
         grouping.rules = line.values(of: "--rules").last
         let question = RankingQuestion(
-            store: store, rules: try grouping.rules(forStore: store.path))
+            store: store, rules: try grouping.rulesInForce(ofRead: store))
         var ranking = try question.fromRollUps(
             by: .total, limit: Self.groupCount, withDays: false)
         if ranking?.groups.isEmpty ?? true {

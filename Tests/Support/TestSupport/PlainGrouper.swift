@@ -14,6 +14,16 @@ package struct PlainGrouper: ReportGrouper {
         self.cutsNames = cutsNames
     }
 
+    package var rulesText: String { cutsNames ? "cut" : "" }
+
+    /// The hundreds of a hash stand for the version of built-in rules.
+    package func following(_ stored: StoredRules) -> any ReportGrouper {
+        guard stored.hash != rulesHash, let text = stored.text else { return self }
+        let isOfThisVersion = stored.hash / 100 == rulesHash / 100
+        return PlainGrouper(
+            rulesHash: isOfThisVersion ? stored.hash : rulesHash, cutsNames: text == "cut")
+    }
+
     private final class Stack: GroupedStack {
         let names: [String]
         init(_ names: [String]) { self.names = names }

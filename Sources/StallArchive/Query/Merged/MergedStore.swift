@@ -58,6 +58,11 @@ package final class MergedStore: QueryableStore {
         return hashes.count == 1 ? hashes.first! : nil
     }
 
+    package func rulesText() throws -> String? {
+        guard try rulesHash() != nil else { return nil }
+        return try parts.lazy.compactMap { try $0.rulesText() }.first
+    }
+
     package func prunedBefore() throws -> UnixTime? {
         try parts.compactMap { try $0.prunedBefore() }.max()
     }

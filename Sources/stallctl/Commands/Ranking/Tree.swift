@@ -75,7 +75,7 @@ struct Tree: ParsableCommand {
         selection.frames = frames
         let tree = try CallTree(
             of: store, filters.filter, direction: invert ? .topDown : .bottomUp,
-            selection: selection, rules: grouping.rules(forStore: store.path))
+            selection: selection, rules: grouping.rules(toRead: store))
         let shown = ShownTree(tree, minShare: minShare / 100, depth: depth)
         if rows.output.json {
             try Output.write(json: shown.rows)

@@ -156,7 +156,7 @@ struct Export: ParsableCommand {
         case .pprof, .chromeTrace, .speedscope, .perfScript, .firefox:
             let export = ViewerExport(
                 store: store, filter: filters.filter, limit: limit,
-                rules: try grouping.rules(forStore: store.path))
+                rules: try grouping.rules(toRead: store))
             try export.write(format, to: output)
         }
     }
@@ -174,7 +174,7 @@ struct Export: ParsableCommand {
                     }
                 }
             } else {
-                let grouper = DefaultGrouper(rules: try grouping.rules(forStore: store.path))
+                let grouper = DefaultGrouper(rules: try grouping.rules(toRead: store))
                 try store.forEachReport(filters.filter, in: .newestFirst, limit: limit) {
                     report, _, _ in
                     try csv.write(
@@ -211,14 +211,14 @@ struct Export: ParsableCommand {
 
     /// Whether the store has the groups that these rules give its reports: then stacks are read as numbers.
     private func hasGroups(_ store: any QueryableStore) throws -> Bool {
-        try store.rulesHash() == grouping.rules(forStore: store.path).hash
+        try store.rulesHash() == grouping.rules(toRead: store).hash
     }
 
     /// Streams the reports' lines, newest first, each with the image addresses of its own process.
     private func forEachLine(
         of store: any QueryableStore, _ body: ([UInt8]) throws -> Void
     ) throws {
-        let grouper = DefaultGrouper(rules: try grouping.rules(forStore: store.path))
+        let grouper = DefaultGrouper(rules: try grouping.rules(toRead: store))
         try store.forEachReport(filters.filter, in: .newestFirst, limit: limit) {
             report, origin, lookup in
             let group = report.signature(by: grouper).group

@@ -45,7 +45,7 @@ struct Show: ParsableCommand {
 
     func run() throws {
         let store = try source.open()
-        let rules = try grouping.rules(forStore: store.path)
+        let rules = try grouping.rules(toRead: store)
         if output.json {
             let grouper = DefaultGrouper(rules: rules)
             let lines = try store.consistently {

@@ -27,7 +27,7 @@ struct Why: ParsableCommand {
     func run() throws {
         let store = try source.open()
         let explanation = Explanation(
-            try report.find(in: store, grouping), rules: try grouping.rules(forStore: store.path))
+            try report.find(in: store, grouping), rules: try grouping.rules(toRead: store))
         if output.json {
             try Output.write(json: [WhyRow(explanation)])
         } else {

@@ -47,7 +47,7 @@ struct Check: ParsableCommand {
             _ = try ReportStore.open(path: path)
             let lock = try JobLock(store: path, waitSeconds: 60)
             try repairStore(
-                path: path, grouper: DefaultGrouper(rules: grouping.rules(forStore: path)))
+                path: path, grouper: DefaultGrouper(rules: grouping.rulesInForce(ofFile: path)))
             _ = consume lock
         }
         let faults = try checkStore(path: path)

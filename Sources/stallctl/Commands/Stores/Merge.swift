@@ -57,7 +57,9 @@ struct Merge: ParsableCommand {
         let path = grouping.rules ?? GroupingOptions.pathBeside(store: store.path)
         let rules =
             FileManager.default.fileExists(atPath: path)
-            ? try String(contentsOf: URL(filePath: path), encoding: .utf8) : ""
+            ? try String(contentsOf: URL(filePath: path), encoding: .utf8)
+            // The store's own rules would be lost once the new file is applied.
+            : try store.rulesText() ?? ""
         // The file is replaced atomically.
         try Output.write(lines: rule.lines(before: rules, file: path), to: path)
         try Output.write(lines: [rule.text])

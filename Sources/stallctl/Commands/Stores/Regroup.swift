@@ -10,18 +10,29 @@ struct Regroup: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Regroup all reports of a central store by the current rules.",
         discussion: """
-            Ingest keeps the rules that a store is grouped by. Only the groups and the
-            roll-ups that top reads change, not the reports. An agent's store
-            holds no groups: its reports are grouped each time they are read.
+            A store keeps the rules that it is grouped by, and only this command
+            changes them. Only the groups and the roll-ups that top reads change,
+            not the reports. An agent's store holds no groups: its reports are
+            grouped each time they are read.
 
             EXAMPLES
               stallctl regroup --store central.sqlite
               stallctl regroup --store central.sqlite --rules try.rules --json
+              stallctl regroup --store central.sqlite --stored-rules
             """)
 
     @OptionGroup var source: StoreOptions
     @OptionGroup var grouping: GroupingOptions
+    @Flag(help: "Keep the store's own rules, as after an upgrade with other built-in ones.")
+    var storedRules = false
+
     @OptionGroup var output: OutputOptions
+
+    func validate() throws {
+        if storedRules, grouping.rules != nil {
+            throw ValidationError("--stored-rules and --rules cannot be used together.")
+        }
+    }
 
     func run() throws {
         let path = source.path
@@ -39,13 +50,29 @@ struct Regroup: ParsableCommand {
         guard store.role == .central else {
             throw NothingToRegroup(path: store.path)
         }
-        let rules = try grouping.rules(forStore: store.path)
+        let rules = try rules(of: store.storedRules(), store.path)
         return try regroupStore(path: store.path, grouper: DefaultGrouper(rules: rules))
     }
 
+    private func rules(of stored: StoredRules?, _ path: String) throws -> GroupingRules {
+        guard storedRules else { return try grouping.rules(forStore: path) }
+        guard let stored else { return .builtIn }
+        guard let text = stored.text else { throw NoStoredRules(path: path) }
+        return try GroupingRules(ofStore: text)
+    }
+
     private func regroup(_ remote: any RemoteStore) throws -> [RegroupedReports] {
-        let rules = try grouping.rules(forStore: source.path)
+        let rules = try rules(of: storedRules ? remote.rules() : nil, source.path)
         return try remote.regroup(by: DefaultGrouper(rules: rules), rules: rules.text)
+    }
+}
+
+/// An older version of stallctl grouped the store, and kept no text.
+private struct NoStoredRules: Error, CustomStringConvertible {
+    var path: String
+
+    var description: String {
+        "\(path) does not have the text of the rules that it is grouped by; name their file with --rules"
     }
 }
 

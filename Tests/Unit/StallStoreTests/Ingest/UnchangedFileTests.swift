@@ -105,16 +105,6 @@ import TestSupport
         try agent.close()
     }
 
-    @Test func `other rules regroup the reports though no file has changed`() throws {
-        var generator = ReportGenerator(seed: 7)
-        try write(&generator, 5)
-        _ = try ingest()
-        let other = PlainGrouper(rulesHash: 2, cutsNames: true)
-        #expect(try ingest(grouper: other).unchangedCount == 1)
-        #expect(try RawDatabase(central).number("select rules_hash from grouping") == 2)
-        #expect(try checkStore(path: central).isEmpty)
-    }
-
     @Test func `a broken store is not known as imported`() throws {
         var generator = ReportGenerator(seed: 8)
         try write(&generator, 3)

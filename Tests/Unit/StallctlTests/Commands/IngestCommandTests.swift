@@ -51,7 +51,7 @@ import Testing
             #expect(second.status == 0)
             #expect(
                 second.errors
-                    == "stallctl: c.sqlite: keeps its grouping rules: mine.rules is not used; 'stallctl regroup' applies it\n"
+                    == "stallctl: c.sqlite: grouped by the built-in rules; mine.rules is not used: 'stallctl regroup --store c.sqlite --rules mine.rules' applies it\n"
             )
             #expect(try title() == before)
             // Only this changes them, also for the job that has no rules.
@@ -59,11 +59,36 @@ import Testing
             #expect(try stallctl(regroup, in: directory).output.contains("3 reports moved"))
             let known = try stallctl(ingest + ["--rules", "mine.rules"], in: directory)
             #expect(known.status == 0 && known.errors == "")
-            let missing = try stallctl(ingest, in: directory)
+            let own = try title()
+            #expect(own != before)
+            let without = try stallctl(ingest, in: directory)
+            #expect(without.status == 0 && without.errors == "")
+            // And a third that has others, which it finds in its configuration directory.
+            let configuration = directory.appending(path: ".config/stallwatch")
+            try FileManager.default.createDirectory(
+                at: configuration, withIntermediateDirectories: true)
+            try Data("skip module Other\n".utf8).write(
+                to: configuration.appending(path: "stallwatch.rules"))
+            let third = try stallctl(ingest, in: directory)
             #expect(
-                missing.errors
-                    == "stallctl: c.sqlite: the rules that it is grouped by were not found; regrouping all of it by the built-in rules\n"
-            )
+                third.errors.hasPrefix("stallctl: c.sqlite: grouped by the store's own rules; "))
+            #expect(third.errors.contains(".config/stallwatch/stallwatch.rules is not used: "))
+            #expect(try title() == own)
+            let check = try stallctl(["check", "--repair", "--store", "c.sqlite"], in: directory)
+            #expect(check.status == 0)
+            #expect(try title() == own)
+            // The rules themselves stay with an upgrade of the built-in ones.
+            let central = directory.appending(path: "c.sqlite").path
+            try StoreFile.connectForWriting(path: central, wait: .seconds(5))
+                .execute("update grouping set rules_hash = rules_hash + 1")
+            let upgraded = try stallctl(ingest, in: directory)
+            #expect(upgraded.errors.contains("'stallctl regroup --store c.sqlite --stored-rules'"))
+            #expect(
+                try stallctl(["regroup", "--store", "c.sqlite", "--stored-rules"], in: directory)
+                    .output == "c.sqlite: no report changed its group\n")
+            #expect(try title() == own)
+            #expect(
+                try !stallctl(ingest, in: directory).errors.contains("another version of stallctl"))
         }
     }
 
