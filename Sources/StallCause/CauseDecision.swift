@@ -126,6 +126,7 @@ private func finding(of sample: CauseSample, in facts: CauseFacts) -> SampleFind
     if hint == .timedLoop, wait.descriptors.allSatisfy(\.isOfLoop) { return found(.sleep, 0.8) }
     if wait.isBlockedOutsideCalls { return found(.pageFault, 0.9) }
     guard let call = wait.call else { return byChannel(wait) }
+    if wait.isFaulting(in: call) { return found(.pageFault, 0.9) }
     switch call.kind {
     case .file: return byFile(wait, call)
     case .close: return byClose(wait)

@@ -28,9 +28,25 @@ extension Wait {
     private var isInFileSystem: Bool {
         let parts = [
             "request_wait_answer", "fuse_", "rpc_", "nfs", "p9_", "cifs", "smb", "ceph", "autofs",
-            "folio", "jbd2", "io_schedule", "ext4", "xfs", "btrfs", "blk", "read_events",
+            "folio", "jbd2", "io_schedule", "ext4", "xfs", "btrfs", "blk",
         ]
         return parts.contains(where: waitChannel.contains)
+    }
+
+    /// The kernel copies from or to the caller's memory, and a page of it is missing: it sleeps for a file system, or for the
+    /// process that handles the fault, in a call that is about something else.
+    func isFaulting(in call: SystemCall) -> Bool {
+        if waitChannel.contains("handle_userfault") { return true }
+        guard isInFileSystem else { return false }
+        switch call.kind {
+        case .futex, .sleep, .signal, .child, .exchange: return true
+        case .descriptor, .socket, .poll, .epoll:
+            // These also read a file.
+            if ["sendfile", "splice"].contains(call.name) { return false }
+            let others: Set<DescriptorKind> = [.file, .memory, .device, .other]
+            return !descriptors.isEmpty && descriptors.allSatisfy { !others.contains($0.kind) }
+        case .file, .close, .fileLock, .memory, .yield, .ring: return false
+        }
     }
 
     /// A call of epoll has a time limit.
@@ -50,6 +66,8 @@ private func byKernelFunction(_ wait: Wait) -> SampleFinding? {
     {
         return SampleFinding(cause: .lock, lock: .file, confidence: 0.95, isRunning: false)
     }
+    // Asynchronous I/O: nearly always of a disk, but the operations are not visible.
+    if channel.contains("read_events") { return found(.disk, 0.6) }
     // The other end of a FIFO; a terminal; a program that permits or denies the access.
     let partners = ["wait_for_partner", "fifo_open", "pipe", "tty_", "fanotify"]
     return partners.contains(where: channel.contains) ? found(.ipc, 0.95) : nil

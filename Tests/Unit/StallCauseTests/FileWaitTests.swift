@@ -27,9 +27,11 @@ import Testing
 
     typealias Call = (call: String, channel: String, target: String, type: UInt32)
     static let callsForSomebody: [Call] = [
-        ("read", "wait_woken", "/dev/ptmx", device), ("read", "wait_woken", "/dev/pts/ptmx", device),
+        ("read", "wait_woken", "/dev/ptmx", device),
+        ("read", "wait_woken", "/dev/pts/ptmx", device),
         ("read", "wait_woken", "/dev/pts/0", device), ("write", "wait_woken", "/dev/pts/0", device),
-        ("ioctl", "wait_woken", "/dev/pts/0", device), ("poll", "poll_schedule", "/dev/ptmx", device),
+        ("ioctl", "wait_woken", "/dev/pts/0", device),
+        ("poll", "poll_schedule", "/dev/ptmx", device),
         ("read", "wait_woken", "/dev/ttyS0", device), ("read", "wait_woken", "/dev/tty5", device),
         ("read", "devkmsg_read", "/dev/kmsg", device),
         ("read", "evdev_read", "/dev/input/event3", device),
@@ -59,6 +61,41 @@ import Testing
         #expect(Self.decide(call, "S", channel).cause == cause)
     }
 
+    /// A buffer in a mapping of a cold file, of a slow FUSE file, or of a region that another process fills.
+    @Test(arguments: [
+        ("write", "folio_wait_bit_common", "pipe:[5]"),
+        ("write", "request_wait_answer", "pipe:[5]"),
+        ("sendto", "folio_wait_bit_common", "socket:[5]"),
+        ("recvfrom", "handle_userfault", "socket:[5]"), ("read", "handle_userfault", "/etc/passwd"),
+        ("write", "request_wait_answer", "anon_inode:[eventfd]"),
+        ("futex", "request_wait_answer", ""), ("nanosleep", "request_wait_answer", ""),
+        ("rt_sigtimedwait", "folio_wait_bit_common", ""),
+        ("poll", "request_wait_answer", "pipe:[5]"),
+        ("vmsplice", "handle_userfault", "pipe:[5]"),
+    ])
+    func `a page that is missing in the caller's memory is a page fault, whatever the call`(
+        call: String, channel: String, target: String
+    ) {
+        let decided = Self.decide(call, "D", channel, target.isEmpty ? nil : target)
+        #expect(decided.cause == .pageFault)
+    }
+
+    @Test(arguments: [
+        ("sendfile", "folio_wait_bit_common", "socket:[5]"),
+        ("poll", "request_wait_answer", "/mnt/a"),
+        ("read", "folio_wait_bit_common", "/var/db"),
+    ])
+    func `a call that reads a file itself waits for the file`(
+        call: String, channel: String, target: String
+    ) {
+        #expect(Self.decide(call, "D", channel, target).cause != .pageFault)
+    }
+
+    @Test func `asynchronous I/O is the disk's with a doubt`() {
+        let decided = Self.decide("io_getevents", "S", "read_events")
+        #expect(decided.cause == .disk && decided.confidence < 0.7)
+    }
+
     static let callsForDisks: [Call] = [
         ("read", "folio_wait_bit_common", "/var/db", 0), ("read", "io_schedule", "/dev/vda", block),
         ("fsync", "jbd2_log_wait_commit", "/var/db", 0),
@@ -74,7 +111,8 @@ import Testing
         #expect(cause.cause == .disk)
     }
 
-    @Test func `an open that another program must permit is no disk, although it is uninterruptible`() {
+    @Test
+    func `an open that another program must permit is no disk, although it is uninterruptible`() {
         #expect(Self.decide("openat", "D", "fanotify_handle_event").cause == .ipc)
         #expect(Self.decide("openat", "D", "fanotify_get_response").cause == .ipc)
     }
