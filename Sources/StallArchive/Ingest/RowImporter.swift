@@ -94,7 +94,10 @@ final class RowImporter {
             let known = try reports.progress(source: source, seq: row.seq),
             known.id == row.id, !known.isOpen
         else { return }
-        let run = try incoming.run(ofLoop: row.loop)
+        try end(&row, ofRun: incoming.run(ofLoop: row.loop))
+    }
+
+    private func end(_ row: inout ReportRow, ofRun run: ProcessRun) throws {
         guard let end = OpenReport(row, of: run).end(in: incoming.path, here) else { return }
         row.end(as: end)
     }
@@ -110,6 +113,7 @@ final class RowImporter {
 
     /// - Returns: Nil for a report that is here already under another source.
     private func take(_ row: inout ReportRow, source: Int64) throws -> ReportRows.Outcome? {
+        let run = row.state == .open ? try incoming.run(ofLoop: row.loop) : nil
         row.loop = try loop(row.loop)
         row.mode = try label(row.mode)
         row.activity = try row.activity.map(label)
@@ -120,6 +124,9 @@ final class RowImporter {
             row.threads[index].stack = try row.threads[index].stack.map(stack)
         }
         row.evidence = try evidence.share(row.cause)
+        if let run, incoming.role == .agent, try same.isClosedElsewhere(row, source: source) {
+            try end(&row, ofRun: run)
+        }
         if try same.holds(row, source: source) { return nil }
         try grouping.decide(&row, source: source)
         guard let outcome = try reports.put(row, source: source) else {

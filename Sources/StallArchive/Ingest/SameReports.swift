@@ -47,6 +47,9 @@ final class SameReports {
     /// Whether the report is here already under another source, and is to stay there. One that this is a later state
     /// of, and one that came without its origin, make room instead.
     ///
+    /// The answers of any order of import agree: of states of which not all have ended the last one by
+    /// ``ReportProgress/surpasses(_:)`` stays, and of those that have each version.
+    ///
     /// - Parameter row: As it is about to be written, with the numbers of the central store.
     func holds(_ row: ReportRow, source: Int64) throws -> Bool {
         for other in try otherSources(of: row, than: source) {
@@ -54,20 +57,26 @@ final class SameReports {
                 let known = try reports.progress(source: other, seq: seq)
             else { continue }
             let isOfNoOrigin = try other == nowhereSource()
-            let isMore =
-                row.state != .open || row.duration_ns > known.duration_ns
-                || isOfNoOrigin && row.duration_ns == known.duration_ns
-            if known.isOpen, isMore {
-                try makeRoom(source: other, seq: seq, row.id)
-            } else if row.state == .open {
-                // The stored report has its later state.
-                return true
-            } else if try reports.holds(row, source: other, seq: seq) {
+            let progress = ReportProgress(row)
+            if row.state == .ended, known.state == .ended {
+                // Two that both ended, and say different things, are two versions: both stay.
+                guard try reports.holds(row, source: other, seq: seq) else { continue }
                 guard isOfNoOrigin else { return true }
-                try makeRoom(source: other, seq: seq, row.id)
+            } else if !progress.surpasses(known), !isOfNoOrigin || known.surpasses(progress) {
+                // The stored report has the later state.
+                return true
             }
+            try makeRoom(source: other, seq: seq, row.id)
         }
         return false
+    }
+
+    /// Whether another source has a report of the row's stall that is not open: then its end is to be compared.
+    func isClosedElsewhere(_ row: ReportRow, source: Int64) throws -> Bool {
+        try otherSources(of: row, than: source).contains { other in
+            guard let seq = try seq(of: row.id, in: other) else { return false }
+            return try reports.progress(source: other, seq: seq)?.isOpen == false
+        }
     }
 
     /// Removes a report of a copy that knows less of it: both continued a stall that had not ended when they were made.

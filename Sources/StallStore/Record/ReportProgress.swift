@@ -1,5 +1,5 @@
 // How far a stall had come when its report was written. Copies of a store that both continued with an open stall share
-// one report: the longer record is kept, in any order of import.
+// one report: the record that knows more is kept, in any order of import.
 
 package import StallModel
 
@@ -18,9 +18,20 @@ package struct ReportProgress: Hashable, Sendable {
 
     package var isOpen: Bool { state == .open }
 
-    /// Whether it records more of the stall than another state of the same report: an end, or a longer time.
+    /// Whether it records more of the stall than another state of the same report: an end that was seen rather than one
+    /// that was concluded, any end rather than none, or a longer time.
+    ///
+    /// A total order but for records that are equal, so that the last of any number of them does not depend on which
+    /// came first.
     package func surpasses(_ other: ReportProgress) -> Bool {
-        guard id == other.id else { return false }
-        return isOpen == other.isOpen ? duration_ns > other.duration_ns : other.isOpen
+        id == other.id && (rank, duration_ns) > (other.rank, other.duration_ns)
+    }
+
+    private var rank: Int {
+        switch state {
+        case .open: 0
+        case .hang: 1
+        case .ended: 2
+        }
     }
 }
