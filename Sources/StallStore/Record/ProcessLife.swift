@@ -18,18 +18,28 @@ package struct ProcessLife {
         return ProcessLife(host: host, bootID: String(bootID.prefix { !$0.isNewline }))
     }
 
-    /// Whether the process was started on this machine since it was booted.
-    func isPlace(of run: ProcessRun) -> Bool { run.host == host && run.bootID == bootID }
+    /// The state of a process, as far as it can be seen from here.
+    enum Sight {
+        case lives
+        case isOver
+        /// Another machine's processes cannot be seen, nor those of another PID namespace, as of the next container.
+        case isUnknown
+    }
 
-    /// True only when it is certain: another machine's processes cannot be seen from here.
-    func isOver(_ run: ProcessRun) -> Bool {
-        guard run.host == host else { return false }
-        guard run.bootID == bootID else { return true }
-        if kill(run.pid, 0) != 0 && errno == ESRCH { return true }
-        var state = stall_thread_state()
-        guard stall_process_read_state(run.pid, &state) == 0 else { return false }
-        let isDead = [UInt8(ascii: "Z"), UInt8(ascii: "X")].contains(state.letter)
-        return state.start_ticks != run.startTicks || isDead
+    /// - Parameter store: The file that its reports are in, which an agent that lives has open.
+    func sight(of run: ProcessRun, store: String) -> Sight {
+        guard run.host == host else { return .isUnknown }
+        guard run.bootID == bootID else { return .isOver }
+        if kill(run.pid, 0) == 0 || errno != ESRCH {
+            var state = stall_thread_state()
+            guard stall_process_read_state(run.pid, &state) == 0 else { return .isUnknown }
+            if state.start_ticks == run.startTicks {
+                let isDead = [UInt8(ascii: "Z"), UInt8(ascii: "X")].contains(state.letter)
+                return isDead ? .isOver : .lives
+            }
+        }
+        // It is not here: it has ended, or numbers of processes mean others where it is.
+        return UnseenHolder.exists(ofStore: store) ? .isUnknown : .isOver
     }
 
     /// The machine's identifier, as systemd and D-Bus know it.

@@ -52,6 +52,7 @@ extension StallReport {
 /// The page of one run, if it left one.
 package struct ProcessRecord {
     private let run: ProcessRun
+    private let store: String
     private let page: stall_process_record?
 
     /// - Parameter store: The file that its reports are in: only its owner's page is believed.
@@ -63,15 +64,18 @@ package struct ProcessRecord {
                 stall_process_record_read(high, low, $0.owner, &page)
                     || stall_page_copy_read(store, high, low, $0.owner, &page)
             } ?? false
-        self.run = run
+        (self.run, self.store) = (run, store)
         self.page = exists ? page : nil
     }
 
     /// How the process ended where it recorded no end itself; nil while it may live.
     private func unrecordedEnding(_ here: ProcessLife) -> StallEnding? {
-        if here.isOver(run) { return .killed }
+        switch here.sight(of: run, store: store) {
+        case .isOver: .killed
         // It lives, and the agent that has written in it does not: another program runs in it now.
-        return here.isPlace(of: run) && page != nil && !isOfLivingAgent ? .exec : nil
+        case .lives: page != nil && !isOfLivingAgent ? .exec : nil
+        case .isUnknown: nil
+        }
     }
 
     /// Whether the agent that made the page can still be in the process; true where that cannot be seen.
