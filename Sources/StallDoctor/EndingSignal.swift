@@ -8,7 +8,7 @@ package enum EndingSignal {
     private static let received = Atomic<CInt>(0)
 
     /// Lets the signals end the examination instead of the process, from now on. An ignored one stays ignored.
-    package static func await() {
+    package static func intercept() {
         // Made here: the handler must not be the first to use it.
         received.store(0, ordering: .relaxed)
         for number in [SIGHUP, SIGINT, SIGTERM] {
@@ -19,10 +19,10 @@ package enum EndingSignal {
         }
     }
 
-    static var hasCome: Bool { received.load(ordering: .relaxed) != 0 }
+    static var isPending: Bool { received.load(ordering: .relaxed) != 0 }
 
-    /// Ends the process by the signal, if one has come.
-    package static func obey() {
+    /// Ends the process by the signal, if one is pending.
+    package static func raiseIfPending() {
         let number = received.load(ordering: .relaxed)
         guard number != 0 else { return }
         signal(number, SIG_DFL)

@@ -25,19 +25,21 @@ package struct TrialJudge {
     /// The results of all guarantees but ``Guarantee/tests``, which has no report.
     package var findings: [Finding] {
         [
-            timely(stacks(of: [.sleep, .ipc, .lock], as: .blocked)),
-            timely(stacks(of: [.cpu], as: .running)), undisturbed, timely(causes), timely(holders),
-            timely(durations), timely(stacks(of: [.loop], as: .eventLoops)),
-            timely(stacks(of: [.task], as: .tasks)), timely(stacks(of: [.queue], as: .queues)),
-            stops, timely(kills), falseAlarms, timely(stacks(of: [.waits], as: .programs)),
-        ]
+            stacks(of: [.sleep, .ipc, .lock], as: .blocked), stacks(of: [.cpu], as: .running),
+            undisturbed, causes, holders, durations, stacks(of: [.loop], as: .eventLoops),
+            stacks(of: [.task], as: .tasks), stacks(of: [.queue], as: .queues),
+            stops, kills, falseAlarms, stacks(of: [.waits], as: .programs),
+        ].map(timely)
     }
+
+    /// Guarantees that a wrong observation breaks, not a missing one.
+    private static let timeless: Set<Guarantee> = [.undisturbed, .stops, .falseAlarms]
 
     /// Where threads get no CPU in time, a missing report proves nothing.
     private func timely(_ finding: Finding) -> Finding {
-        guard [.limited, .fails].contains(finding.verdict), lateness > Self.tolerance else {
-            return finding
-        }
+        guard [.limited, .fails].contains(finding.verdict), lateness > Self.tolerance,
+            !Self.timeless.contains(finding.guarantee)
+        else { return finding }
         let milliseconds = Int((lateness / .milliseconds(1)).rounded())
         return Finding(
             finding.guarantee, .untried,

@@ -78,7 +78,7 @@ package final class TrialProcess {
     /// Waits until it is stopped. False if it ended before, or was not stopped in time.
     package func awaitStop(until deadline: Duration) -> Bool {
         var status: CInt = 0
-        while monotonicTime() < deadline && !EndingSignal.hasCome {
+        while monotonicTime() < deadline && !EndingSignal.isPending {
             let found = waitpid(id, &status, WNOHANG | WUNTRACED)
             if found == id {
                 if status & 0xFF == 0x7F { return true }
@@ -120,7 +120,7 @@ package final class TrialProcess {
 
     /// False at the end of all output, at the deadline, and when this process is to end.
     private func readMore(until deadline: Duration) -> Bool {
-        guard !open.isEmpty && !EndingSignal.hasCome else { return false }
+        guard !open.isEmpty && !EndingSignal.isPending else { return false }
         var sources = open.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
         let rest = deadline - monotonicTime()
         guard rest > .zero else { return false }

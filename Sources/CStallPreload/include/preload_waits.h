@@ -58,6 +58,7 @@ static inline bool waits_note_again(thread_waits *waits, door_identity call, doo
     loop->total++;
     return true;
 }
+
 /// Notes a wait that begins. Returns whether the loop rests in it; otherwise it is work.
 bool waits_note(thread_waits *waits, const wait_call *call);
 /// Whether none of the descriptors that the loop waited for is open any more. Any thread.

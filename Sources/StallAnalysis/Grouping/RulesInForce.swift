@@ -24,10 +24,9 @@ package struct RulesInForce: Sendable {
     ///   - found: The rules that were brought, in order of precedence; the built-in ones need not be among them.
     package init(of stored: StoredRules?, among found: [GroupingRules]) {
         let preferred = found.first ?? .builtIn
-        let own = stored?.text.map(Self.parsed)
         if let known = (found + [.builtIn]).first(where: { $0.hash == stored?.hash }) {
             (rules, match) = (known, .same)
-        } else if let stored, let own {
+        } else if let stored, let own = stored.text.map(Self.parsed) {
             (rules, match) = (own, own.hash == stored.hash ? .same : .otherBuiltIn)
         } else {
             (rules, match) = (preferred, stored == nil ? .same : .unknown)

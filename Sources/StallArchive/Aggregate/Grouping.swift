@@ -298,8 +298,8 @@ final class Grouping {
         return entries
     }
 
-    /// Decides all groups by the decider's rules, and adds everything up again. Roll-ups of days whose reports were pruned stay as they are:
-    /// they cannot be computed again.
+    /// Decides all groups by the decider's rules, and adds everything up again. Roll-ups of days whose reports were
+    /// pruned stay as they are: they cannot be computed again.
     func rebuild() throws {
         try forget()
         moves.removeAll()

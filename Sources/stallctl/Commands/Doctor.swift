@@ -100,10 +100,10 @@ struct Doctor: ParsableCommand {
         _ body: (StallTrial, [Finding], _ unread: [String]) -> Void
     ) throws {
         let folder = try makeFolder(orIn: storeFolder)
-        EndingSignal.await()
+        EndingSignal.intercept()
         defer {
             StallTrial.clean(folder)
-            EndingSignal.obey()
+            EndingSignal.raiseIfPending()
         }
         var tests = Finding(.tests, .untried, "no process was blocked")
         let trial = try StallTrial(inFolder: folder, patience: patience) { tests = look(at: $0) }

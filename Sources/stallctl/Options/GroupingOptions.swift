@@ -65,12 +65,12 @@ struct GroupingOptions: ParsableArguments {
         RulesInForce(of: try store.storedRules(), among: try found(for: store.path)).rules
     }
 
-    /// All rules that there are for a store, in order of precedence. Only the first file has to be valid.
+    /// All files of rules that there are for a store, in order of precedence. Only the first has to be valid.
     private func found(for store: String) throws -> [GroupingRules] {
         let environment = ProcessInfo.processInfo.environment
         let others = [Self.pathBeside(store: store), Self.configurationPath(environment)]
             .filter(FileManager.default.fileExists)
-        return [try rules(forStore: store)] + others.compactMap { try? Self.read($0) } + [.builtIn]
+        return [try rules(forStore: store)] + others.compactMap { try? Self.read($0) }
     }
 
     /// Once each: `ingest --watch` runs again and again.

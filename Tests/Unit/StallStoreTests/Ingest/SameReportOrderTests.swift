@@ -20,7 +20,7 @@ import Testing
         var seconds: Int
     }
 
-    /// What is to be there: each version that ended, else the longest hang, else the longest that is open.
+    /// The records that a store keeps: each version that ended, else the longest hang, else the longest that is open.
     private func expected(_ records: [Record]) -> [Record] {
         Dictionary(grouping: records, by: \.id).values.flatMap { records -> [Record] in
             let ended = Set(records.filter { $0.state == 1 })

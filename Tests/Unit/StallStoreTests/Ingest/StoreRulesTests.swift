@@ -5,7 +5,7 @@ import StallStore
 import TestSupport
 import Testing
 
-/// Goal: the rules that a store is grouped by are its own: whoever comes with others, nothing is regrouped but by regroup.
+/// Goal: the rules that a store is grouped by are its own: nothing but regroup changes its groups, whatever rules a job brings.
 /// Method: two sets of rules, one of which cuts names, and the groups that the store then has.
 @Suite struct StoreRulesTests {
     let directory = try! TemporaryDirectory()
