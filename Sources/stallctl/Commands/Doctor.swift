@@ -99,8 +99,9 @@ struct Doctor: ParsableCommand {
         storeFolder: String, patience: Int,
         _ body: (StallTrial, [Finding], _ unread: [String]) -> Void
     ) throws {
-        let folder = try makeFolder(orIn: storeFolder)
+        // First: a signal may come as soon as there is a directory.
         EndingSignal.intercept()
+        let folder = try makeFolder(orIn: storeFolder)
         defer {
             StallTrial.clean(folder)
             EndingSignal.raiseIfPending()
