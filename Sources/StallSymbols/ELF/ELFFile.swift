@@ -192,21 +192,39 @@ package struct ELFFile {
         guard sections.indices.contains(Int(table.link)) else { return nil }
         let strings = sections[Int(table.link)]
         let names = candidates.compactMap { symbol in
-            string(at: UInt64(symbol.name), of: strings).map { (isLocal: symbol.isLocal, name: $0) }
+            string(at: UInt64(symbol.name), of: strings).map { (symbol: symbol, name: $0) }
         }
         let best = names.min { left, right in
-            if left.isLocal != right.isLocal { return right.isLocal }
+            if left.symbol.isLocal != right.symbol.isLocal { return right.symbol.isLocal }
             return (left.name.plainness, left.name) < (right.name.plainness, right.name)
         }
-        return best.map { NamedSymbol(name: $0.name, isFolded: Self.areFolded(names.map(\.name))) }
+        return best.map { best in
+            // What a library exports under several names is one function by design (`strtoul`, `strtoull`).
+            let fromC = table.type == 2 ? names.filter { !$0.symbol.isWeak }.map(\.name) : []
+            return NamedSymbol(
+                name: best.name,
+                isFolded: Self.areFolded(mangled: names.map(\.name)) || Self.areFolded(c: fromC))
+        }
     }
 
     /// Whether functions with different sources have one address, as left by a linker that folds identical code
-    /// (`--icf`). C has aliases by design; Swift and C++ aliases have equal readable names.
-    private static func areFolded(_ names: [String]) -> Bool {
+    /// (`--icf`). Swift and C++ aliases have equal readable names.
+    private static func areFolded(mangled names: [String]) -> Bool {
         guard names.count > 1 else { return false }
         let mangled = names.filter { $0.hasPrefix("$s") || $0.hasPrefix("_Z") }
         return Set(mangled.map(readableName)).count > 1
+    }
+
+    /// C has aliases by design. They are weak, or one name holds the other (`__poll`, `je_malloc`, `pread64`).
+    private static func areFolded(c names: [String]) -> Bool {
+        let plain = Set(names.filter { !$0.hasPrefix("$s") && !$0.hasPrefix("_Z") })
+            .map { $0.drop { $0 == "_" } }
+        return plain.indices.contains { index in
+            plain[..<index].contains {
+                !$0.hasPrefix(plain[index]) && !$0.hasSuffix(plain[index])
+                    && !plain[index].hasPrefix($0) && !plain[index].hasSuffix($0)
+            }
+        }
     }
 
     private func string(at index: UInt64, of strings: Section) -> String? {

@@ -186,21 +186,63 @@ import Testing
             let start = try #require(UInt64(line.prefix { $0 != " " }, radix: 16))
             let copy = [Tools.path("llvm-objcopy")] + options + [whole, program]
             _ = try output(of: "/usr/bin/env", "--", "/bin/sh", "-c", copy.joined(separator: " "))
-            let buildID = try #require(SymbolFile(path: program)?.buildID)
-            let image = Image(
-                path: program, buildID: buildID, loadAddress: 0x10000, endAddress: 0x90000)
-            func frames(at offset: UInt64) -> [Frame] {
-                let location = CodeLocation(
-                    CodeAddress(image.loadAddress + offset, .interrupted), in: image)
-                let found = Symbolizer().frames(
-                    for: [location], images: ImageTable(images: [image]))
-                return found[location] ?? []
-            }
-            #expect(frames(at: start + 1).map(\.function) == names)
-            if names != ["hidden"] { #expect(frames(at: start + 1).last?.line == nil) }
+            let found = try frames(at: start + 1, in: program)
+            #expect(found.map(\.function) == names)
+            if names != ["hidden"] { #expect(found.last?.line == nil) }
             // Where there is no code, there is none of several functions.
-            #expect(frames(at: 0x40).map(\.function) == [nil])
+            #expect(try frames(at: 0x40, in: program).map(\.function) == [nil])
         }
+    }
+
+    /// A linker with `--icf` keeps one of the functions with the same code, under the names of all.
+    @Test(.enabled(if: Tools.areInstalled))
+    func `a function that stands for others is one of several, and an alias is not`() throws {
+        try withTemporaryDirectory { directory in
+            let (source, program) = (directory.path + "/p.c", directory.path + "/p")
+            let body = "{ volatile int m = n; return m * 3; }"
+            try """
+            int load_orders(int n) \(body)
+            int load_customers(int n) \(body)
+            static __attribute__((noinline)) int save_orders(int n) { volatile int m = n; return m * 5; }
+            static __attribute__((noinline)) int save_customers(int n) { volatile int m = n; return m * 5; }
+            int ring(int n) { volatile int m = n; return m + 4; }
+            int my_ring(int) __attribute__((alias("ring")));
+            int __ring(int) __attribute__((alias("ring")));
+            int telephone(int) __attribute__((weak, alias("ring")));
+            int single(int n) { volatile int m = n; return m + 5; }
+            int main(int count, char **words) {
+                return load_orders(count) + load_customers(count) + save_orders(count)
+                    + save_customers(count) + my_ring(count) + telephone(count) + single(count);
+            }
+            """
+            .write(toFile: source, atomically: true, encoding: .utf8)
+            _ = try output(
+                of: Tools.path("clang"), "-O1", "-ffunction-sections", "-fno-inline",
+                "-fuse-ld=lld",
+                "-Wl,--icf=all,--build-id", "-o", program, source)
+            let listing = try output(of: "/usr/bin/nm", program)
+            func title(_ name: String) throws -> String? {
+                let line = try #require(
+                    listing.split(separator: "\n").first { $0.hasSuffix(" " + name) })
+                let start = try #require(UInt64(line.prefix { $0 != " " }, radix: 16))
+                return try frames(at: start + 1, in: program).last?.function
+            }
+            #expect(try title("load_orders") == "merged load_orders")
+            #expect(try title("load_customers") == "merged load_orders")
+            #expect(try title("save_orders")?.hasPrefix("merged save_") == true)
+            #expect(try title("ring") == "ring")
+            #expect(try title("single") == "single")
+        }
+    }
+
+    private func frames(at offset: UInt64, in program: String) throws -> [Frame] {
+        let image = Image(
+            path: program, buildID: try #require(SymbolFile(path: program)?.buildID),
+            loadAddress: 0x10000, endAddress: 0x90000)
+        let location = CodeLocation(
+            CodeAddress(image.loadAddress + offset, .interrupted), in: image)
+        let found = Symbolizer().frames(for: [location], images: ImageTable(images: [image]))
+        return found[location] ?? []
     }
 
     @Test func `a place in no image, or in one that is gone, is kept without a name`() throws {
