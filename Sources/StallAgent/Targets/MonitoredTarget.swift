@@ -25,8 +25,8 @@ protocol MonitoredTarget: Sendable {
     func correct(_ word: UInt64, at now: MonotonicInstant) -> Bool
     /// Whether the work itself writes the beacon, so that no correction is needed.
     var isExact: Bool { get }
-    /// Whether the current busy span may consist of several pieces of work, which `correct` separates.
-    var isDivisible: Bool { get }
+    /// Since when this busy span is known to be one piece of work, by `correct`; nil if it is from its begin.
+    func undividedSince(_ word: UInt64, at now: MonotonicInstant) -> MonotonicInstant?
     /// Writes the activity label, zero-ended text of at most 64 bytes; empty for none.
     func readLabel(of beacon: LoopBeacon, into text: UnsafeMutablePointer<CChar>)
     /// The name of the mode with this number in the beacon. Called on the recorder's thread, which may wait.
@@ -48,7 +48,7 @@ extension MonitoredTarget {
     }
     func modeName(_ number: UInt32) -> String? { nil }
     var isExact: Bool { false }
-    var isDivisible: Bool { false }
+    func undividedSince(_ word: UInt64, at now: MonotonicInstant) -> MonotonicInstant? { nil }
     var openWorkThread: ThreadID? { nil }
     var currentTask: UInt64 { 0 }
 }

@@ -22,8 +22,10 @@ final class WorkerThreadTarget: MonitoredTarget, @unchecked Sendable {
     private let group: (any WorkerGroup)?
     /// The worker's current thread, and the number of its predecessors.
     private var known = Occupant()
-    /// The task at the last poll, and the beacon's word then.
-    private var seen: (word: UInt64, task: UInt64) = (0, 0)
+    /// The task at the last poll, since when it was there at each poll, and the beacon's word.
+    private var seen: (word: UInt64, task: UInt64, since: MonotonicInstant) = (
+        0, 0, MonotonicInstant(nanoseconds: 0)
+    )
 
     init(_ worker: UnsafeMutablePointer<stall_worker>, of group: (any WorkerGroup)? = nil) {
         self.worker = worker
@@ -63,11 +65,14 @@ final class WorkerThreadTarget: MonitoredTarget, @unchecked Sendable {
     /// The thread marks where its jobs begin and end.
     var isExact: Bool { true }
 
-    /// An actor's job runs the work of many tasks in turn.
-    var isDivisible: Bool { stall_worker_runs_many(worker) }
+    /// An actor's job runs the work of many tasks in turn: which one it was before the first poll that saw this one is
+    /// not known.
+    func undividedSince(_ word: UInt64, at now: MonotonicInstant) -> MonotonicInstant? {
+        guard stall_worker_runs_many(worker) else { return nil }
+        return seen.word == word ? seen.since : now
+    }
 
-    /// If the task changed since the last poll, the thread is occupied but no single task has run for long. An actor's
-    /// job is not known to be a single task's before the second poll.
+    /// If the task changed since the last poll, the thread is occupied but no single task has run for long.
     func correct(_ word: UInt64, at now: MonotonicInstant) -> Bool {
         // The entry may have a new thread since the last poll; its predecessor has ended, and the job is the new one's.
         _ = findThread()
@@ -76,14 +81,14 @@ final class WorkerThreadTarget: MonitoredTarget, @unchecked Sendable {
             return true
         }
         let task = stall_worker_task(worker)
-        let isProven = seen.word == word || !isDivisible
-        if seen.word == word, seen.task != task, task != 0 {
+        guard seen.word != word || seen.task != task else { return true }
+        if seen.word == word, task != 0 {
             beacon.correct(word, to: UInt8(STALL_LOOP_BUSY), at: now)
-            seen = (stall_beacon_word(beacon.pointer), task)
+            seen = (stall_beacon_word(beacon.pointer), task, now)
         } else {
-            seen = (word, task)
+            seen = (word, task, now)
         }
-        return isProven
+        return true
     }
 
     var currentTask: UInt64 { stall_worker_task(worker) }

@@ -120,7 +120,9 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
     }
 
     var isExact: Bool { target.isExact }
-    var isDivisible: Bool { target.isDivisible }
+    func undividedSince(_ reading: LoopReading, at now: MonotonicInstant) -> MonotonicInstant? {
+        target.undividedSince(reading.word, at: now)
+    }
 
     func evidence(isSuspect: Bool) -> ThreadEvidence {
         account.evidence(isSuspect: isSuspect, isAsked: beacon.isBusy)

@@ -67,8 +67,8 @@ package protocol StallResponder: AnyObject, Sendable {
     func correct(_ reading: LoopReading, at now: MonotonicInstant) -> Bool
     /// Whether the loop itself publishes when it is busy, so that its own count of long spans is exact.
     var isExact: Bool { get }
-    /// Whether the current busy span may consist of several pieces of work: then it is a stall only if it is confirmed.
-    var isDivisible: Bool { get }
+    /// Since when this busy span is known to be one piece of work; nil if it is from its begin.
+    func undividedSince(_ reading: LoopReading, at now: MonotonicInstant) -> MonotonicInstant?
     /// The kernel's evidence about the loop's thread now.
     ///
     /// - Parameter isSuspect: The loop may be stalled: read everything. Otherwise the thread's counters suffice.
@@ -95,7 +95,9 @@ package protocol StallResponder: AnyObject, Sendable {
 extension StallResponder {
     package func prepare() {}
     package var isExact: Bool { true }
-    package var isDivisible: Bool { false }
+    package func undividedSince(
+        _ reading: LoopReading, at now: MonotonicInstant
+    ) -> MonotonicInstant? { nil }
     package func correct(_ reading: LoopReading, at now: MonotonicInstant) -> Bool { true }
     package func collectLateStack() -> Bool { false }
     package func discardSamples(_ kind: IncidentKind) {}

@@ -99,8 +99,10 @@ struct StallDetector: Sendable {
         var isReportedAsStall = false
         /// More is known of it than was reported.
         var hasUpdate = false
-        /// It is not one piece of work, for all that is known: nothing has confirmed it.
-        var isDivisible = false
+        /// When its last piece of work will have been long enough to be a stall, for all that is known of it.
+        var confirmation: MonotonicInstant
+        /// It was so long at the last poll.
+        var isConfirmed = false
     }
 
     /// - Parameter before: The thread's evidence when watching begins.
@@ -128,11 +130,13 @@ struct StallDetector: Sendable {
     ///   - busyBefore: How long the loop was busy between the last poll and the beginning of the current span.
     ///   - isProven: The reading is confirmed. An unconfirmed one is reported only from twice the threshold on, since
     ///     what should confirm it may be stuck itself.
-    ///   - isDivisible: The span may consist of several pieces of work. Unconfirmed, it is not reported at all.
+    ///   - undividedSince: Since when the span is known to be one piece of work; nil if it is from its begin. What
+    ///     came before may have been others': only what is known is long enough to be a stall, or not.
     mutating func poll(
         _ reading: LoopReading, _ evidence: ThreadEvidence, at now: MonotonicInstant,
         suspendedIntervals: SuspendedIntervals = SuspendedIntervals(), end: MonotonicInstant? = nil,
-        busyBefore: Duration = .zero, isProven: Bool = true, isDivisible: Bool = false
+        busyBefore: Duration = .zero, isProven: Bool = true,
+        undividedSince: MonotonicInstant? = nil
     ) -> StallStep {
         var step = StallStep()
         if let suspicion, suspicion.word != reading.word {
@@ -161,9 +165,13 @@ struct StallDetector: Sendable {
                 suspicion.spacing = min(suspicion.spacing * 2, policy.longestSpacing)
             }
             // A stall that ended at this poll is reported first; the new one is due at once.
-            suspicion.isDivisible = isDivisible && !isProven
+            if let undividedSince {
+                let needed = policy.threshold - StallClock.negligiblePart(of: policy.threshold)
+                suspicion.confirmation = undividedSince + needed
+            }
+            suspicion.isConfirmed = now >= suspicion.confirmation
             let isOverdue = now >= reading.since + policy.threshold * 2
-            if step.incident == nil, isProven || isOverdue && !isDivisible {
+            if step.incident == nil, suspicion.isConfirmed, isProven || isOverdue {
                 step.incident = report(&suspicion, at: now)
             }
             nextPoll = deadline(of: suspicion, at: now)
@@ -181,7 +189,8 @@ struct StallDetector: Sendable {
         return Suspicion(
             word: reading.word,
             clock: StallClock(began: reading.since, prior),
-            nextSample: reading.since + policy.suspicion, spacing: policy.firstSpacing)
+            nextSample: reading.since + policy.suspicion, spacing: policy.firstSpacing,
+            confirmation: reading.since)
     }
 
     /// Judges a stall that no poll observed while it lasted, from the loop's own counters. Nil if it was not the loop's
@@ -263,7 +272,7 @@ struct StallDetector: Sendable {
             to: end, evidence.counters, readAt: now,
             suspendedIntervals: suspendedIntervals.withoutPauses(upTo: policy.negligiblePause))
         let duration = end - clock.began
-        let isReportable = duration >= policy.threshold && !suspicion.isDivisible
+        let isReportable = duration >= policy.threshold && suspicion.isConfirmed
         guard suspicion.lastReport != nil || isReportable else { return nil }
         return StallIncident(
             began: clock.began, duration: duration, threshold: policy.threshold,
@@ -279,7 +288,8 @@ struct StallDetector: Sendable {
         if let last = suspicion.lastReport {
             deadline = min(deadline, last + policy.refreshInterval)
         } else {
-            let threshold = suspicion.clock.began + policy.threshold
+            let threshold = max(
+                suspicion.clock.began + policy.threshold, suspicion.confirmation)
             // After the threshold: the earliest time at which the counted time can reach it.
             let missing = max(suspicion.clock.missing(to: policy.threshold), .milliseconds(1))
             deadline = min(deadline, now < threshold ? threshold : now + missing)

@@ -264,7 +264,8 @@ struct WatchdogThread: ~Copyable {
         let step = slot.detector.poll(
             reading, evidence, at: now, suspendedIntervals: suspensionTracker.suspendedIntervals,
             end: end,
-            busyBefore: busy.before, isProven: isProven, isDivisible: responder.isDivisible)
+            busyBefore: busy.before, isProven: isProven,
+            undividedSince: responder.undividedSince(reading, at: now))
         slot.nextPoll = slot.detector.nextPoll
         let isStalled = slot.detector.isStalled || step.incident != nil
         let saturation = slot.saturation.poll(

@@ -86,9 +86,10 @@ func playPart(number: Int, plants: Int, seconds: Double) throws -> Never {
 extension Span {
     var own: Int64 { duration - queued }
     /// Its own time is at least the threshold: no tolerance. The calls of an actor by several tasks are told apart only
-    /// by the watchdog's looks, half a threshold apart.
+    /// by the watchdog's looks, half a threshold apart: one is known to be long enough when two looks have seen it a
+    /// threshold apart, and both may be late.
     func mustBeReported(_ threshold: Int64) -> Bool {
-        own >= (isAmongOthers ? threshold * 3 / 2 : threshold)
+        own >= (isAmongOthers ? threshold * 25 / 16 : threshold)
     }
     /// The agent's tolerance; StallTruth has the same.
     func mayBeReported(_ threshold: Int64) -> Bool { own >= threshold - threshold / 64 }
@@ -163,7 +164,7 @@ extension TaskResult {
             }
             isFalse += 1
             note(
-                "false: \(report.start.microseconds) \(report.duration) cpu \(report.cpuTime) "
+                "false: \(report.start.microseconds) \(report.duration) for \(threshold) us, cpu \(report.cpuTime) "
                     + "\(report.samples.count) samples, thread \(report.samples.first?.thread.rawValue ?? 0)"
                     + spans.filter { $0.isNear(report) }.map { "; \($0)" }.joined())
         }

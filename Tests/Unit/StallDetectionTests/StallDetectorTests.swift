@@ -329,20 +329,24 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
             judged(0, length: 1_000, suspendedIntervals: absent(from: 20, to: 1_005)) == .stopped)
     }
 
-    /// An actor's job runs the calls of many tasks in turn. The first look cannot tell whether it is one call.
-    @Test(arguments: [(looks: 1, isReported: false), (2, true)])
-    mutating func `a span that may be several pieces of work is a stall once it is confirmed`(
-        looks: Int, isReported: Bool
+    /// An actor's job runs the calls of many tasks in turn: what came before the call that is seen may be of others.
+    @Test(arguments: [(end: 370, isReported: false), (376, true), (5_000, true)])
+    mutating func `a span of several pieces of work is a stall once one of them is long enough`(
+        end: Int, isReported: Bool
     ) {
-        func look(_ number: Int, at now: Int) -> StallStep {
-            detector.poll(
-                busy(since: 0), blocked, at: at(now), isProven: number > 1, isDivisible: true)
+        var incidents: [StallIncident] = []
+        var now = at(125)
+        while now <= at(end) {
+            let step = detector.poll(busy(since: 0), blocked, at: now, undividedSince: at(125))
+            incidents += [step.incident].compactMap(\.self)
+            now = detector.nextPoll!
         }
-        var incidents = (1...looks).compactMap { look($0, at: 125 + $0 * 1_000).incident }
-        let step = detector.poll(
-            waiting(since: 5_000), blocked, at: at(5_001), end: at(5_000), isDivisible: false)
+        let step = detector.poll(waiting(since: end), blocked, at: at(end + 1), end: at(end))
         incidents += [step.incident].compactMap(\.self)
         #expect(!incidents.isEmpty == isReported)
+        if let first = incidents.first, isReported {
+            #expect(first.duration >= .milliseconds(371))
+        }
     }
 
     /// The watchdog had no CPU while the loop computed in short callouts; then one of them queued for a CPU.

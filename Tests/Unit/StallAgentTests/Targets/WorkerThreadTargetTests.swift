@@ -32,6 +32,19 @@ import Testing
         #expect(word >> 56 == UInt64(STALL_LOOP_IDLE))
     }
 
+    @Test func `what an actor's job was before the first look at it may be another task's`() {
+        let target = WorkerThreadTarget(worker)
+        let sitter = Sitter(at: worker, job: Sitter.ofActor)
+        let busy = word
+        #expect(target.undividedSince(busy, at: now) == now, "nobody has looked")
+        #expect(target.correct(busy, at: now + .milliseconds(50)))
+        #expect(target.correct(busy, at: now + .milliseconds(100)))
+        #expect(
+            target.undividedSince(busy, at: now + .milliseconds(100)) == now + .milliseconds(50))
+        #expect(word == busy)
+        sitter.end()
+    }
+
     @Test func `what a thread used and waited before its first job is not the job's`() {
         let target = WorkerThreadTarget(worker)
         let sitter = Sitter(at: worker, computing: 5_000_000)
@@ -47,14 +60,21 @@ private final class Sitter: @unchecked Sendable {
     private let worker: UnsafeMutablePointer<stall_worker>
     private let (isSeated, mayEnd) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
     private let computing: UInt64
-    /// Memory that reads as a task's job.
+    /// Memory that reads as a job.
     private let job = calloc(1, 128)!
     private var handle = pthread_t()
 
+    /// Kinds of jobs, by the first byte of the flags in a `swift::Job`.
+    static let (ofTask, ofActor): (UInt8, UInt8) = (0, 192)
+
     /// - Parameter computing: How much CPU time the thread uses before, in nanoseconds.
-    init(at worker: UnsafeMutablePointer<stall_worker>, computing: UInt64 = 0) {
+    init(
+        at worker: UnsafeMutablePointer<stall_worker>, computing: UInt64 = 0,
+        job kind: UInt8 = ofTask
+    ) {
         self.worker = worker
         self.computing = computing
+        job.storeBytes(of: kind, toByteOffset: 32, as: UInt8.self)
         let context = Unmanaged.passRetained(self).toOpaque()
         pthread_create(
             &handle, nil,
