@@ -215,16 +215,14 @@ package struct ELFFile {
         return Set(mangled.map(readableName)).count > 1
     }
 
-    /// C has aliases by design. They are weak, or one name holds the other (`__poll`, `je_malloc`, `pread64`).
+    /// C has aliases by design: weak ones, and those of a library, which has reserved names beside its own (`__poll`),
+    /// or names that hold each other (`je_malloc`, `pread64`).
     private static func areFolded(c names: [String]) -> Bool {
-        let plain = Set(names.filter { !$0.hasPrefix("$s") && !$0.hasPrefix("_Z") })
-            .map { $0.drop { $0 == "_" } }
-        return plain.indices.contains { index in
-            plain[..<index].contains {
-                !$0.hasPrefix(plain[index]) && !$0.hasSuffix(plain[index])
-                    && !plain[index].hasPrefix($0) && !plain[index].hasSuffix($0)
-            }
-        }
+        let names = names.filter { !$0.hasPrefix("$s") && !$0.hasPrefix("_Z") }
+        guard let shortest = names.min(by: { $0.utf8.count < $1.utf8.count }),
+            !names.contains(where: { $0.hasPrefix("_") })
+        else { return false }
+        return !names.allSatisfy { $0.hasPrefix(shortest) || $0.hasSuffix(shortest) }
     }
 
     private func string(at index: UInt64, of strings: Section) -> String? {
