@@ -135,8 +135,9 @@ struct DominantPath {
             // An app may be installed where packages are.
             { $0.isScript && $0.frameClass == .system && $0.isOfPackage },
             { $0.isScript && $0.frameClass == .system },
-            \.isEntryPoint, { $0.frameClass == .system }, { $0.frameClass != .kernel },
-            { _ in true },
+            // What was inlined is only known once a library's debug information is there, and the group is the same.
+            \.isEntryPoint, { $0.frameClass == .system && !$0.frame.isInlined },
+            { $0.frameClass != .kernel && !$0.frame.isInlined }, { _ in true },
         ]
         let found = classes.lazy.map { isWanted in
             Self.dominant(stacks.map { Steps(from: $0, isWanted) }.filter { !$0.steps.isEmpty })

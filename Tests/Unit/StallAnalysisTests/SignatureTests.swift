@@ -340,6 +340,18 @@ import TestSupport
         #expect(found.isWithoutAppFrame)
     }
 
+    /// With a library's debug information, its stack has its inlined functions as well.
+    @Test func `what a library inlined names no group`() {
+        var stack = frames(
+            "__lll_lock_wait <- lll_lock <- pthread_mutex_lock <- withStatusRecordLock")
+        for index in stack.indices { stack[index].imagePath = "/usr/lib/libswift_Concurrency.so" }
+        let without = StallAnalysis.signature(
+            of: [([stack[0]] + stack[2...], .milliseconds(1))])
+        stack[1].isInlined = true
+        let found = StallAnalysis.signature(of: [(stack, .milliseconds(1))])
+        #expect(found.keyFrames == without.keyFrames && found.isWithoutAppFrame)
+    }
+
     @Test func `code in main itself is main's`() {
         let found = signature("usleep <- main <- __libc_start_main <- _start")
         #expect(found.keyFrames == ["main"])
