@@ -33,13 +33,11 @@ package struct ProcessLife {
         if kill(run.pid, 0) == 0 || errno != ESRCH {
             var state = stall_thread_state()
             guard stall_process_read_state(run.pid, &state) == 0 else { return .isUnknown }
-            if state.start_ticks == run.startTicks {
-                let isDead = [UInt8(ascii: "Z"), UInt8(ascii: "X")].contains(state.letter)
-                return isDead ? .isOver : .lives
-            }
+            if state.start_ticks == run.startTicks { return state.isOfDead ? .isOver : .lives }
         }
         // It is not here: it has ended, or numbers of processes mean others where it is.
-        return UnseenHolder.exists(ofStore: store) ? .isUnknown : .isOver
+        let mayLive = StoreHolder.mayBe(startedAt: run.startTicks, ofStore: store)
+        return mayLive ? .isUnknown : .isOver
     }
 
     /// The machine's identifier, as systemd and D-Bus know it.

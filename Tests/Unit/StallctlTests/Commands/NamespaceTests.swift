@@ -14,6 +14,7 @@ import Testing
         .status == 0
     static let flags = ["--pid", "--fork", "--mount-proc"]
 
+    /// The states of the reports that `ingest` takes, in order.
     private func states(in directory: URL, _ flags: [String]) throws -> [String] {
         let program = BuiltProgram.directory.appending(path: "stallctl").path
         let environment = ["TZ": "UTC", "HOME": directory.path]
@@ -50,6 +51,35 @@ import Testing
             // No process has the store open: as after the end of the app's container.
             try store.close()
             #expect(try states(in: directory, unshare) == ["hang"])
+        }
+    }
+
+    /// As a job of the machine sees a container that has the machine's host name: each process has a number, another one.
+    /// Method: a process without the store open is the app, known by its start; who has the store open is this test.
+    @Test func `a stall of an app in a namespace below stays open while the app lives`() throws {
+        try withTemporaryDirectory { directory in
+            let app = Process()
+            app.executableURL = URL(filePath: "/usr/bin/sleep")
+            app.arguments = ["60"]
+            try app.run()
+            defer { app.terminate() }
+            var run = SampleReports.run()
+            let here = ProcessLife.current()
+            // Number 1 is the app's in its namespace; here it is another process.
+            (run.host, run.bootID, run.pid) = (here.host, here.bootID, 1)
+            let status = try String(
+                contentsOf: URL(filePath: "/proc/\(app.processIdentifier)/stat"), encoding: .utf8)
+            run.startTicks = try #require(
+                UInt64(status.split(separator: ")").last!.split(separator: " ")[19]))
+            let store = try AgentStore(path: directory.appending(path: "a.sqlite").path, run: run)
+            var report = SampleReports.report(1)
+            (report.run, report.state) = (run, .open)
+            try store.record(report, images: [])
+            #expect(try states(in: directory, []) == ["open"])
+            app.terminate()
+            app.waitUntilExit()
+            #expect(try states(in: directory, []) == ["hang"])
+            try store.close()
         }
     }
 }
