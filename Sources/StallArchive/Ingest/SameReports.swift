@@ -14,6 +14,7 @@ final class SameReports {
     private let connection: Connection
     private let reports: ReportRows
     private let grouping: Grouping
+    private let content: ReportContent
     private let findRun, findSources, addSource, findNowhere, findID, allIDs: Statement
     private let remove, removeUnnamed: Statement
     private var runs: [Int64: Int64] = [:]
@@ -25,6 +26,7 @@ final class SameReports {
         self.connection = connection
         self.reports = reports
         self.grouping = grouping
+        content = try ReportContent(connection)
         findRun = try connection.prepare("select run from loop where id = ?")
         findSources = try connection.prepare("select source from run_source where run = ?")
         addSource = try connection.prepare(
@@ -48,7 +50,7 @@ final class SameReports {
     /// of, and one that came without its origin, make room instead.
     ///
     /// The answers of any order of import agree: of states of which not all have ended the last one by
-    /// ``ReportProgress/surpasses(_:)`` stays, and of those that have each version.
+    /// ``ReportProgress/surpasses(_:)`` and then by its content stays, and of those that have each version.
     ///
     /// - Parameter row: As it is about to be written, with the numbers of the central store.
     func holds(_ row: ReportRow, source: Int64) throws -> Bool {
@@ -62,7 +64,10 @@ final class SameReports {
                 // Two that both ended, and say different things, are two versions: both stay.
                 guard try reports.holds(row, source: other, seq: seq) else { continue }
                 guard isOfNoOrigin else { return true }
-            } else if !progress.surpasses(known), !isOfNoOrigin || known.surpasses(progress) {
+            } else if try known.surpasses(progress)
+                || !progress.surpasses(known) && !isOfNoOrigin
+                    && !content.isMore(row, thanOf: other, seq: seq)
+            {
                 // The stored report has the later state.
                 return true
             }

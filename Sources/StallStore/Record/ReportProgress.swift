@@ -21,8 +21,7 @@ package struct ReportProgress: Hashable, Sendable {
     /// Whether it records more of the stall than another state of the same report: an end that was seen rather than one
     /// that was concluded, any end rather than none, or a longer time.
     ///
-    /// A total order but for records that are equal, so that the last of any number of them does not depend on which
-    /// came first.
+    /// Records that came equally far may differ in what they say of it.
     package func surpasses(_ other: ReportProgress) -> Bool {
         id == other.id && (rank, duration_ns) > (other.rank, other.duration_ns)
     }

@@ -18,6 +18,8 @@ import Testing
         var id: String
         var state: Int
         var seconds: Int
+        /// What else the record says: a part of the CPU time, which no two differ in by chance.
+        var content = 0
     }
 
     /// The records that a store keeps: each version that ended, else the longest hang, else the longest that is open.
@@ -25,13 +27,20 @@ import Testing
         Dictionary(grouping: records, by: \.id).values.flatMap { records -> [Record] in
             let ended = Set(records.filter { $0.state == 1 })
             if !ended.isEmpty { return Array(ended) }
-            return [records.max { ($0.state, $0.seconds) < ($1.state, $1.seconds) }!]
+            return [
+                records.max {
+                    ($0.state, $0.seconds, $0.content) < ($1.state, $1.seconds, $1.content)
+                }!
+            ]
         }
     }
 
     private func stored(_ path: String) throws -> [Record] {
-        try RawDatabase(path).query("select hex(id), state, duration_ns / 1000000000 from report")
-            .map { Record(id: $0[0]!, state: Int($0[1]!)!, seconds: Int($0[2]!)!) }
+        try RawDatabase(path).query(
+            "select hex(id), state, duration_ns / 1000000000, cpu_ns from report"
+        ).map {
+            Record(id: $0[0]!, state: Int($0[1]!)!, seconds: Int($0[2]!)!, content: Int($0[3]!)!)
+        }
     }
 
     private func write(_ random: inout SeededGenerator) throws -> (files: [String], [Record]) {
@@ -61,13 +70,17 @@ import Testing
             for row in try database.query("select seq, hex(id) from report") {
                 let state = Int.random(in: 0...2, using: &random)
                 let seconds = Int.random(in: 1...3, using: &random)
+                let content = Int.random(in: 0...1, using: &random)
                 try database.query(
                     """
                     update report set state = \(state), duration_ns = \(seconds) * 1000000000,
-                        delayed_ns = null, checksum = null where seq = \(row[0]!)
+                        cpu_ns = \(content), delayed_ns = null, checksum = null where seq = \(row[0]!)
                     """)
                 let isClosed = state == 0 && isGone
-                records.append(Record(id: row[1]!, state: isClosed ? 2 : state, seconds: seconds))
+                records.append(
+                    Record(
+                        id: row[1]!, state: isClosed ? 2 : state, seconds: seconds,
+                        content: content))
             }
         }
         return (files, records)
