@@ -106,6 +106,9 @@ package struct StoredRules: Hashable, Sendable {
     /// The text of the rules before the built-in ones, empty without any; nil where it is not known.
     package var text: String?
 
+    /// The longest text that a store keeps, in bytes of UTF-8. Stores are not trusted, and their rules are parsed.
+    package static let longestText = 1 << 20
+
     package init(hash: Int64, text: String?) { (self.hash, self.text) = (hash, text) }
 }
 
@@ -116,6 +119,9 @@ package protocol ReportGrouper: Sendable {
 
     /// The text of the rules before the built-in ones, which a store keeps.
     var rulesText: String { get }
+
+    /// Whether a text that a store keeps is of the rules of this grouper.
+    func hasRules(ofText text: String) -> Bool
 
     /// The grouper for a store that has rules: by these as far as this program can, else by its own.
     func following(_ stored: StoredRules) -> any ReportGrouper

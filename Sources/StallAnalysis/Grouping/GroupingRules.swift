@@ -2,6 +2,7 @@
 // rule decides.
 
 internal import StallModel
+internal import StallQuery
 
 /// Rules in order of precedence.
 package struct GroupingRules: Sendable {
@@ -34,6 +35,13 @@ package struct GroupingRules: Sendable {
     ///   - text: The contents of a rules file.
     ///   - file: Its name in error messages.
     package init(_ text: String, file: String) throws(RulesError) {
+        // Otherwise a store that is grouped by them could not keep them.
+        guard text.utf8.count <= StoredRules.longestText else {
+            let line = text.utf8.prefix(StoredRules.longestText).count { $0 == UInt8(ascii: "\n") }
+            throw RulesError(
+                file: file, line: line + 1, found: "\(text.utf8.count) bytes",
+                expected: "at most \(StoredRules.longestText) bytes of rules")
+        }
         try self.init(user: RulesText(text, file: file), text: text, file: file)
     }
 

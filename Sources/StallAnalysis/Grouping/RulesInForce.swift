@@ -6,10 +6,12 @@ package import StallQuery
 /// The rules of a central store, as far as this program has them.
 package struct RulesInForce: Sendable {
     /// How near the rules are to those that the store's groups were decided by.
-    package enum Match: Sendable {
+    package enum Match: Equatable, Sendable {
         case same
         /// The store's own rules before other built-in ones: another version of stallwatch grouped it.
         case otherBuiltIn
+        /// The store's own rules have words that only a newer version can read.
+        case unreadable(RulesError)
         /// An older version grouped the store, and kept no text.
         case unknown
     }
@@ -26,35 +28,54 @@ package struct RulesInForce: Sendable {
         let preferred = found.first ?? .builtIn
         if let known = (found + [.builtIn]).first(where: { $0.hash == stored?.hash }) {
             (rules, match) = (known, .same)
-        } else if let stored, let own = stored.text.map(Self.parsed) {
-            (rules, match) = (own, own.hash == stored.hash ? .same : .otherBuiltIn)
+        } else if let stored, let text = stored.text {
+            do throws(RulesError) {
+                let own = try GroupingRules(ofStore: text)
+                (rules, match) = (own, own.hash == stored.hash ? .same : .otherBuiltIn)
+            } catch {
+                // Every job has the built-in rules.
+                (rules, match) = (.builtIn, .unreadable(error))
+            }
         } else {
             (rules, match) = (preferred, stored == nil ? .same : .unknown)
         }
         unused = preferred.hash == rules.hash || preferred.file == nil ? nil : preferred
     }
 
-    /// A newer version's text may have words that are unknown here. Every job has the built-in rules.
-    private static func parsed(_ text: String) -> GroupingRules {
-        (try? GroupingRules(ofStore: text)) ?? .builtIn
-    }
-
     /// One line for the user where the store is not grouped by the rules that were brought; nil otherwise.
-    package func note(store: String) -> String? {
-        let command = "stallctl regroup --store \(store)"
+    ///
+    /// - Parameter word: Quotes a word for the shell.
+    package func note(store: String, word: (String) -> String = { $0 }) -> String? {
+        let command = "stallctl regroup --store \(word(store))"
+        func option(_ rules: GroupingRules) -> String {
+            rules.file.map { " --rules \(word($0))" } ?? ""
+        }
         return switch match {
         case .same:
             unused.map { unused in
                 "\(store): grouped by \(rules.name); \(unused.name) is not used: "
-                    + "'\(command) --rules \(unused.file ?? "FILE")' applies it"
+                    + "'\(command)\(option(unused))' applies it"
             }
         case .otherBuiltIn:
             "\(store): grouped by \(rules.name) of another version of stallctl, and new reports by this one's: "
                 + "'\(command) --stored-rules' regroups all of it"
+        case .unreadable(let error):
+            "\(store): grouped by rules that this version of stallctl cannot read (\(error)), and new reports by "
+                + "\(rules.name): '\(command) --stored-rules' of a newer one regroups all of it"
         case .unknown:
             "\(store): grouped by rules of an older version of stallctl, which are not known, and new reports by "
-                + "\(rules.name): '\(command)' regroups all of it"
+                + "\(rules.name), which the store then keeps: '\(command)\(option(rules))' regroups all of it"
         }
+    }
+
+    /// The command that groups all of a store by the rules that it is read by.
+    package static func command(
+        by rules: GroupingRules, store: String, of stored: StoredRules?, word: (String) -> String
+    ) -> String {
+        let isOwn = stored?.text.map { (try? GroupingRules(ofStore: $0))?.hash == rules.hash }
+        let option =
+            isOwn == true ? " --stored-rules" : rules.file.map { " --rules \(word($0))" } ?? ""
+        return "stallctl regroup --store \(word(store))\(option)"
     }
 }
 

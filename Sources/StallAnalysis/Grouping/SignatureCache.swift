@@ -81,6 +81,10 @@ package final class DefaultGrouper: ReportGrouper {
     package var rulesHash: Int64 { rules.hash }
     package var rulesText: String { rules.text }
 
+    package func hasRules(ofText text: String) -> Bool {
+        text == rules.text || (try? GroupingRules(ofStore: text))?.hash == rules.hash
+    }
+
     package func following(_ stored: StoredRules) -> any ReportGrouper {
         let force = RulesInForce(of: stored, among: [rules])
         return force.rules.hash == rules.hash ? self : DefaultGrouper(rules: force.rules)

@@ -19,7 +19,8 @@ final class Grouping {
     private let changeLimit: Int
     /// When a store is only staged for another one, only the groups and days of its reports are computed.
     var keepsTotals = true { didSet { rollUps.keepsTotals = keepsTotals } }
-    private let addUnnamed, removeUnnamed, setSignature, setState, setText: Statement
+    private let addUnnamed, removeUnnamed, setSignature, setState: Statement
+    private let setText, addText: Statement
     private let findWatched, addWatched, findReports: Statement
     /// The rules for a store without groups. Any other store has its own.
     private let grouper: any ReportGrouper
@@ -66,6 +67,9 @@ final class Grouping {
             set rules_hash = excluded.rules_hash, rules_text = excluded.rules_text
             """)
         setText = try connection.prepare("update grouping set rules_text = ?")
+        // One that is too long to be read is kept.
+        addText = try connection.prepare(
+            "update grouping set rules_text = ? where rules_text is null")
     }
 
     /// How many reports of a host and day were noted and are not in roll-ups yet.
@@ -112,8 +116,16 @@ final class Grouping {
             try decider.use(grouper.following(stored))
             followed = stored
         }
-        // All jobs of a store that was grouped before it kept the text then follow the same rules.
-        if stored.text == nil { try setText.run(decider.grouper.rulesText) }
+        if let text = stored.text {
+            // A store that was grouped before it kept the text has that of the first job:
+            // wrong where the hash is of others.
+            if stored.hash == grouper.rulesHash, !grouper.hasRules(ofText: text) {
+                try setText.run(grouper.rulesText)
+            }
+        } else {
+            // All jobs then follow the same rules.
+            try addText.run(decider.grouper.rulesText)
+        }
         return true
     }
 

@@ -12,14 +12,16 @@ extension StoreFile {
     /// can only be read where an index can be made: such a store is copied, and the copy is opened.
     /// An agent's store of an older schema is copied as well, and the copy migrated.
     ///
-    /// - Parameter budget: The limit of the cost of reading: for a source, whose maker is not known.
+    /// - Parameters:
+    ///   - budget: The limit of the cost of reading: for a source, whose maker is not known.
+    ///   - migrates: Otherwise a store of an older schema is opened as it is.
     static func openForReading(
-        path: String, wait: Duration, budget: SourceBudget? = nil
+        path: String, wait: Duration, budget: SourceBudget? = nil, migrates: Bool = true
     ) throws(StoreError) -> StoreFile {
         try expectFile(path)
         let real = path.followingLink
         do throws(StoreError) {
-            return try openForReading(path, real, wait, budget)
+            return try openForReading(path, real, wait, budget, migrates)
         } catch .foreign(_, 0) where SourceGuard.isBeingCreated(real) {
             throw .notReady(path: path)
         } catch {
@@ -29,13 +31,15 @@ extension StoreFile {
     }
 
     private static func openForReading(
-        _ path: String, _ real: String, _ wait: Duration, _ budget: SourceBudget?
+        _ path: String, _ real: String, _ wait: Duration, _ budget: SourceBudget?,
+        _ migrates: Bool
     ) throws(StoreError) -> StoreFile {
         try SourceGuard.expectPlainCompanions(real)
         if try !PrivateCopy.isNeeded(real) {
             do {
                 let file = try openAsItIs(
                     path, reading: absolute(real), readOnly: true, wait: wait, budget)
+                if !migrates { return file }
                 if file.fitsIntoMemory { return try file.migratedInMemory(budget) }
                 try file.connection.close()
             } catch StoreError.readOnly, StoreError.cannotOpen {
@@ -47,6 +51,7 @@ extension StoreFile {
         let copy = try PrivateCopy(of: real, budget: budget)
         defer { withExtendedLifetime(copy) {} }
         let file = try openAsItIs(path, reading: copy.path, readOnly: false, wait: wait, budget)
+        if !migrates { return file }
         return try file.fitsIntoMemory ? file.migratedInMemory(budget) : file.migratedInPlace()
     }
 

@@ -81,6 +81,19 @@ extension ReportStore {
     }
 }
 
+/// The rules of a central store of any schema, also before a job migrates it. Nil where it has no groups.
+package func storedRules(ofFile path: String) throws(StoreError) -> StoredRules? {
+    let file = try StoreFile.openForReading(path: path, wait: .seconds(5), migrates: false)
+    // The text came with this schema.
+    if file.schemaVersion >= 20 { return try file.connection.storedRules() }
+    let table = try file.connection.prepare(
+        "select count(*) from sqlite_schema where name = 'grouping'")
+    guard try table.number() > 0 else { return nil }
+    return try file.connection.prepare("select rules_hash from grouping").found().map {
+        StoredRules(hash: $0, text: nil)
+    }
+}
+
 extension Connection {
     /// Whether the store's reports are grouped, and their days known.
     var isGrouped: Bool {
@@ -91,11 +104,10 @@ extension Connection {
 
     /// The rules that the store's groups were decided by; nil for a store without groups.
     func storedRules() throws(StoreError) -> StoredRules? {
-        // The file is not trusted, and its rules are parsed.
         let state = try prepare(
             """
-            select rules_hash,
-                case when length(cast(rules_text as blob)) <= 1048576 then rules_text end
+            select rules_hash, case when length(cast(rules_text as blob))
+                <= \(StoredRules.longestText) then rules_text end
             from grouping
             """)
         guard try state.step() else { return nil }

@@ -26,22 +26,23 @@ struct GroupingOptions: ParsableArguments {
 
     /// The rules to write a central store by: those that it is grouped by. Others are named on stderr.
     func rulesInForce(ofFile path: String) throws -> GroupingRules {
-        // A store that is not there yet, or is to be migrated first, cannot be read.
-        let store = try? ReportStore.open(path: path)
-        return try rulesInForce(of: store?.storedRules(), path)
+        // A store that is not there yet cannot be read.
+        try rulesInForce(of: try? storedRules(ofFile: path), path)
     }
 
     /// Likewise, of a store at an address.
     func rulesInForce(of remote: any RemoteStore, _ address: String) throws -> GroupingRules {
         let force = RulesInForce(of: try remote.rules(), among: try found(for: address))
         // A cluster refuses reports of other built-in rules, with an error of its own.
-        if force.match == .same, let note = force.note(store: remote.name) { Self.note(note) }
+        if force.match == .same, let note = force.note(store: remote.name, word: \.shellQuoted) {
+            Self.note(note)
+        }
         return force.rules
     }
 
     private func rulesInForce(of stored: StoredRules?, _ store: String) throws -> GroupingRules {
         let force = RulesInForce(of: stored, among: try found(for: store))
-        if let note = force.note(store: store) { Self.note(note) }
+        if let note = force.note(store: store, word: \.shellQuoted) { Self.note(note) }
         return force.rules
     }
 
@@ -98,11 +99,13 @@ struct GroupingOptions: ParsableArguments {
         to store: any QueryableStore, _ filter: ReportFilter, by key: GroupKey = .signature,
         rulesOf path: String? = nil
     ) throws -> RankingQuestion {
-        var question = RankingQuestion(
-            store: store, filter: filter, rules: try rules(toRead: store, rulesOf: path), by: key)
+        let rules = try rules(toRead: store, rulesOf: path)
+        var question = RankingQuestion(store: store, filter: filter, rules: rules, by: key)
         question.noteOtherRules = {
+            let command = RulesInForce.command(
+                by: rules, store: store.path, of: try? store.storedRules(), word: \.shellQuoted)
             say(
-                "stallctl: \(store.path) was grouped with different rules, so every report is read; run 'stallctl regroup' to update it"
+                "stallctl: \(store.path) was grouped with different rules, so every report is read; '\(command)' updates it"
                     .printable)
         }
         if let time = try question.shortenedDay {

@@ -16,6 +16,8 @@ package struct PlainGrouper: ReportGrouper {
 
     package var rulesText: String { cutsNames ? "cut" : "" }
 
+    package func hasRules(ofText text: String) -> Bool { text == rulesText }
+
     /// The hundreds of a hash stand for the version of built-in rules.
     package func following(_ stored: StoredRules) -> any ReportGrouper {
         guard stored.hash != rulesHash, let text = stored.text else { return self }

@@ -70,11 +70,50 @@ import Testing
     @Test func `of rules without a text a user is told what new reports are grouped by`() {
         let force = RulesInForce(of: StoredRules(hash: 5, text: nil), among: [own])
         #expect(force.match == .unknown && force.rules.hash == own.hash)
-        #expect(force.note(store: "c")?.contains("'stallctl regroup --store c'") == true)
+        #expect(
+            force.note(store: "c")
+                == "c: grouped by rules of an older version of stallctl, which are not known, and new reports by own.rules, which the store then keeps: 'stallctl regroup --store c --rules own.rules' regroups all of it"
+        )
     }
 
     @Test func `a text that only a newer version can read is no error`() {
         let force = RulesInForce(of: StoredRules(hash: 5, text: "rules 2\n"), among: [own])
-        #expect(force.match == .otherBuiltIn && force.rules.hash == builtIn.hash)
+        #expect(force.rules.hash == builtIn.hash)
+        // Not even this version's regroup --stored-rules can read them.
+        #expect(
+            force.note(store: "c")
+                == "c: grouped by rules that this version of stallctl cannot read (the store's own rules:1: expected format 1, not '2'), and new reports by the built-in rules: 'stallctl regroup --store c --stored-rules' of a newer one regroups all of it"
+        )
+    }
+
+    @Test func `a command is quoted as a shell needs it`() {
+        let force = RulesInForce(of: stored(builtIn), among: [own])
+        #expect(
+            force.note(store: "my c", word: { "<\($0)>" })?
+                .contains("'stallctl regroup --store <my c> --rules <own.rules>' applies it")
+                == true)
+    }
+
+    @Test func `the command that updates a store keeps its rules, or names the file`() {
+        func command(_ rules: GroupingRules, _ stored: StoredRules?) -> String {
+            RulesInForce.command(by: rules, store: "c", of: stored, word: { $0 })
+        }
+        let upgraded = stored(others, version: 5)
+        #expect(command(others, upgraded) == "stallctl regroup --store c --stored-rules")
+        #expect(command(own, upgraded) == "stallctl regroup --store c --rules own.rules")
+        let unknown = StoredRules(hash: 5, text: nil)
+        #expect(command(builtIn, unknown) == "stallctl regroup --store c")
+    }
+
+    /// A store that could not keep them would have other rules with the next import.
+    @Test func `rules that are too long for a store are refused`() {
+        let longest = String(repeating: "#\n", count: StoredRules.longestText / 2)
+        #expect(throws: Never.self) { try GroupingRules(longest, file: "f") }
+        let error = #expect(throws: RulesError.self) {
+            try GroupingRules(longest + "#", file: "f")
+        }
+        #expect(
+            error?.description
+                == "f:524289: expected at most 1048576 bytes of rules, not '1048577 bytes'")
     }
 }

@@ -111,7 +111,32 @@ import Testing
         let before = try groups()
         _ = try ingest("a.sqlite", grouper: cutting)
         #expect(try state() == ["1", "cut"] && groups() == before)
+        // The hash says that these are the rules, and that those were not.
         _ = try ingest("a.sqlite", grouper: plain)
-        #expect(try state() == ["1", "cut"] && groups() == before)
+        #expect(try state() == ["1", ""] && groups() == before)
+        _ = try ingest("a.sqlite", grouper: cutting)
+        #expect(try state() == ["1", ""] && groups() == before)
+    }
+
+    @Test func `a text that is too long to be read is not replaced`() throws {
+        try write("a.sqlite", seed: 1)
+        _ = try ingest("a.sqlite", grouper: plain)
+        try RawDatabase(central).query(
+            "update grouping set rules_text = replace(hex(zeroblob(600000)), '00', '# ')")
+        let before = try state()
+        #expect(before[1]?.utf8.count == 1_200_000)
+        _ = try ingest("a.sqlite", grouper: cutting)
+        #expect(try state() == before)
+    }
+
+    /// A job says what it does with a store before it migrates it.
+    @Test func `the rules of a store of an older schema are known by their hash`() throws {
+        try write("a.sqlite", seed: 1)
+        _ = try ingest("a.sqlite", grouper: cutting)
+        #expect(try storedRules(ofFile: central) == StoredRules(hash: 2, text: "cut"))
+        try RawDatabase(central).query("alter table grouping drop column rules_text")
+        try RawDatabase(central).query("pragma user_version = 19")
+        #expect(try storedRules(ofFile: central) == StoredRules(hash: 2, text: nil))
+        #expect(try storedRules(ofFile: directory("a.sqlite")) == nil)
     }
 }
