@@ -25,7 +25,7 @@ protocol MonitoredTarget: Sendable {
     func correct(_ word: UInt64, at now: MonotonicInstant) -> Bool
     /// Whether the work itself writes the beacon, so that no correction is needed.
     var isExact: Bool { get }
-    /// Since when this busy span is known to be one piece of work, by `correct`; nil if it is from its begin.
+    /// Since when this busy span is known to be one piece of work, by `correct`; nil if it is from its beginning.
     func undividedSince(_ word: UInt64, at now: MonotonicInstant) -> MonotonicInstant?
     /// Writes the activity label, zero-ended text of at most 64 bytes; empty for none.
     func readLabel(of beacon: LoopBeacon, into text: UnsafeMutablePointer<CChar>)

@@ -135,7 +135,7 @@ struct DominantPath {
             // An app may be installed where packages are.
             { $0.isScript && $0.frameClass == .system && $0.isOfPackage },
             { $0.isScript && $0.frameClass == .system },
-            // What was inlined is only known once a library's debug information is there, and the group is the same.
+            // Inlined functions are known only with a library's debug information, and the group is the same without.
             \.isEntryPoint, { $0.frameClass == .system && !$0.frame.isInlined },
             { $0.frameClass != .kernel && !$0.frame.isInlined }, { _ in true },
         ]

@@ -67,7 +67,7 @@ package protocol StallResponder: AnyObject, Sendable {
     func correct(_ reading: LoopReading, at now: MonotonicInstant) -> Bool
     /// Whether the loop itself publishes when it is busy, so that its own count of long spans is exact.
     var isExact: Bool { get }
-    /// Since when this busy span is known to be one piece of work; nil if it is from its begin.
+    /// Since when this busy span is known to be one piece of work; nil if it is from its beginning.
     func undividedSince(_ reading: LoopReading, at now: MonotonicInstant) -> MonotonicInstant?
     /// The kernel's evidence about the loop's thread now.
     ///

@@ -130,8 +130,8 @@ struct StallDetector: Sendable {
     ///   - busyBefore: How long the loop was busy between the last poll and the beginning of the current span.
     ///   - isProven: The reading is confirmed. An unconfirmed one is reported only from twice the threshold on, since
     ///     what should confirm it may be stuck itself.
-    ///   - undividedSince: Since when the span is known to be one piece of work; nil if it is from its begin. What
-    ///     came before may have been others': only what is known is long enough to be a stall, or not.
+    ///   - undividedSince: Since when the span is known to be one piece of work; nil if it is from its beginning.
+    ///     The time before may have been another one's, and only the time since then can confirm a stall.
     mutating func poll(
         _ reading: LoopReading, _ evidence: ThreadEvidence, at now: MonotonicInstant,
         suspendedIntervals: SuspendedIntervals = SuspendedIntervals(), end: MonotonicInstant? = nil,

@@ -199,7 +199,7 @@ package struct ELFFile {
             return (left.name.plainness, left.name) < (right.name.plainness, right.name)
         }
         return best.map { best in
-            // What a library exports under several names is one function by design (`strtoul`, `strtoull`).
+            // A library exports one function under several names by design (`strtoul`, `strtoull`).
             let fromC = table.type == 2 ? names.filter { !$0.symbol.isWeak }.map(\.name) : []
             return NamedSymbol(
                 name: best.name,
