@@ -1,26 +1,36 @@
 // The output format of a command.
+//
+// No group of options holds another one: a debug build of ArgumentParser validates each group, and what is in it, four times over
+// with the one around it, four levels deep 256 times.
 
 internal import ArgumentParser
 internal import Glibc
 internal import StallModel
 
 struct OutputOptions: ParsableArguments {
-    @Flag(help: "Write JSON, one object per line; durations in milliseconds, times in UTC.")
-    var json = false
+    static let jsonHelp: ArgumentHelp =
+        "Write JSON, one object per line; durations in milliseconds, times in UTC."
+    static let colorHelp = ArgumentHelp(
+        "When to use color. Default: auto, or as in the settings file.", valueName: "when")
+    static let noPagerHelp: ArgumentHelp = "Do not show long text with a pager."
 
-    @OptionGroup var colors: ColorOptions
-
-    @Flag(help: "Do not show long text with a pager.")
-    var noPager = false
+    @Flag(help: jsonHelp) var json = false
+    @Option(help: colorHelp) var color: ColorChoice?
+    @Flag(help: noPagerHelp) var noPager = false
 
     /// The pager for long text, if standard output is a terminal.
     private var pager: Pager? {
         noPager || isatty(STDOUT_FILENO) != 1 ? nil : Pager.chosen()
     }
 
+    /// The terminal that is written to without a pager.
+    var bareTerminal: Terminal {
+        .standardOutput(color: color ?? UserSettings.current.color ?? .auto)
+    }
+
     /// The terminal that text is rendered for.
     var terminal: Terminal {
-        var terminal = colors.terminal
+        var terminal = bareTerminal
         if let pager, !pager.showsLinks { terminal.usesLinks = false }
         return terminal
     }
@@ -41,21 +51,19 @@ struct RowOptions: ParsableArguments {
     @Flag(help: "Write CSV; durations in milliseconds, times in UTC.")
     var csv = false
 
-    @OptionGroup var output: OutputOptions
+    @Flag(help: OutputOptions.jsonHelp) private var json = false
+    @Option(help: OutputOptions.colorHelp) private var color: ColorChoice?
+    @Flag(help: OutputOptions.noPagerHelp) private var noPager = false
+
+    /// The options of a command without rows, which this one has, too.
+    var output: OutputOptions {
+        var options = OutputOptions()
+        (options.json, options.color, options.noPager) = (json, color, noPager)
+        return options
+    }
 
     func validate() throws {
-        if csv && output.json { throw ValidationError("--csv and --json cannot be used together.") }
-    }
-}
-
-struct ColorOptions: ParsableArguments {
-    @Option(
-        help: ArgumentHelp(
-            "When to use color. Default: auto, or as in the settings file.", valueName: "when"))
-    var color: ColorChoice?
-
-    var terminal: Terminal {
-        .standardOutput(color: color ?? UserSettings.current.color ?? .auto)
+        if csv && json { throw ValidationError("--csv and --json cannot be used together.") }
     }
 }
 

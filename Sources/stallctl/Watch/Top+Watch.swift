@@ -37,7 +37,7 @@ extension Top {
         var (reading, fault): (String, String?) = ("", nil)
         var isDue = true
         while true {
-            var terminal = rows.output.colors.terminal
+            var terminal = rows.output.bareTerminal
             let size = live.size
             terminal.columns = size.columns
             while contents.count > state.depth { contents.removeLast() }
