@@ -161,37 +161,47 @@ extension OpenedKind {
         return read(theirs, &bytes, bytes.count) == 1_000 ? 0 : 7
     }
 
-    /// Every other kind takes the number.
+    /// Every other kind takes the number. Once more if another thread of the process closed or opened a file in between.
     fileprivate func playOther() -> CInt {
         let loop = loopAtWork()
         for other in OpenedKind.allCases where other != .port && other != .plainFile {
-            let opened: Opened
-            do { opened = try makeSeen(on: loop) } catch { return error.exitCode }
-            guard opened.number > 2 else { return 2 }
-            loop.run(for: .milliseconds(2))
-            // All numbers below are taken.
-            var fillers: [CInt] = []
-            while true {
-                let filler = dup(opened.number)
-                if filler > opened.number {
-                    close(filler)
-                    break
-                }
-                fillers.append(filler)
+            var status: CInt = 4
+            for _ in 0..<5 where status == 4 {
+                do { status = try play(other, on: loop) } catch { return error.exitCode }
             }
-            close(opened.number)
-            guard let taker = try? other.make(on: loop) else { return 3 }
-            guard taker.number == opened.number else { return 4 }
-            opened.invalidate()
-            guard fcntl(taker.number, F_GETFD) != -1 else { return 5 }
-            taker.act()
-            for _ in 0..<200 where taker.log.isEmpty { loop.run(for: .milliseconds(5)) }
-            guard !taker.log.isEmpty else { return 6 }
-            taker.invalidate()
-            unlink(Self.directory + "/one")
-            for filler in fillers { close(filler) }
+            guard status == 0 else { return status }
         }
         return 0
+    }
+
+    /// - Returns: 4 if the other source has another number.
+    private func play(_ other: OpenedKind, on loop: EventRunLoop) throws -> CInt {
+        let opened = try makeSeen(on: loop)
+        guard opened.number > 2 else { return 2 }
+        loop.run(for: .milliseconds(2))
+        // All numbers below are taken.
+        var fillers: [CInt] = []
+        defer { for filler in fillers { close(filler) } }
+        while true {
+            let filler = dup(opened.number)
+            if filler > opened.number {
+                close(filler)
+                break
+            }
+            fillers.append(filler)
+        }
+        close(opened.number)
+        let taker = try other.make(on: loop)
+        opened.invalidate()
+        defer {
+            taker.invalidate()
+            unlink(Self.directory + "/one")
+        }
+        guard taker.number == opened.number else { return 4 }
+        guard fcntl(taker.number, F_GETFD) != -1 else { return 5 }
+        taker.act()
+        for _ in 0..<200 where taker.log.isEmpty { loop.run(for: .milliseconds(5)) }
+        return taker.log.isEmpty ? 6 : 0
     }
 
     fileprivate func playFork() -> CInt {
