@@ -31,19 +31,28 @@ import Testing
         }
     }
 
+    /// A store of this host with an open stall of a process, whose own number for itself may be another one.
+    private func openStall(
+        of process: pid_t, recordedAs number: pid_t? = nil, in directory: URL
+    ) throws -> AgentStore {
+        var run = SampleReports.run()
+        let here = ProcessLife.current()
+        (run.host, run.bootID, run.pid) = (here.host, here.bootID, number ?? process)
+        let status = try String(
+            contentsOf: URL(filePath: "/proc/\(process)/stat"), encoding: .utf8)
+        run.startTicks = try #require(
+            UInt64(status.split(separator: ")").last!.split(separator: " ")[19]))
+        let store = try AgentStore(path: directory.appending(path: "a.sqlite").path, run: run)
+        var report = SampleReports.report(1)
+        (report.run, report.state) = (run, .open)
+        try store.record(report, images: [])
+        return store
+    }
+
     @Test(.enabled(if: isPossible))
     func `a stall of an app in another PID namespace stays open while the app may live`() throws {
         try withTemporaryDirectory { directory in
-            var run = SampleReports.run()
-            let here = ProcessLife.current()
-            (run.host, run.bootID, run.pid) = (here.host, here.bootID, getpid())
-            let status = try String(contentsOf: URL(filePath: "/proc/self/stat"), encoding: .utf8)
-            run.startTicks = try #require(
-                UInt64(status.split(separator: ")").last!.split(separator: " ")[19]))
-            let store = try AgentStore(path: directory.appending(path: "a.sqlite").path, run: run)
-            var report = SampleReports.report(1)
-            (report.run, report.state) = (run, .open)
-            try store.record(report, images: [])
+            let store = try openStall(of: getpid(), in: directory)
             let unshare = ["unshare"] + Self.flags
             #expect(try states(in: directory, unshare) == ["open"])
             // Where it can be seen.
@@ -62,21 +71,10 @@ import Testing
             app.executableURL = URL(filePath: "/usr/bin/sleep")
             app.arguments = ["60"]
             try app.run()
-            defer { app.terminate() }
-            var run = SampleReports.run()
-            let here = ProcessLife.current()
             // Number 1 is the app's in its namespace; here it is another process.
-            (run.host, run.bootID, run.pid) = (here.host, here.bootID, 1)
-            let status = try String(
-                contentsOf: URL(filePath: "/proc/\(app.processIdentifier)/stat"), encoding: .utf8)
-            run.startTicks = try #require(
-                UInt64(status.split(separator: ")").last!.split(separator: " ")[19]))
-            let store = try AgentStore(path: directory.appending(path: "a.sqlite").path, run: run)
-            var report = SampleReports.report(1)
-            (report.run, report.state) = (run, .open)
-            try store.record(report, images: [])
+            let store = try openStall(of: app.processIdentifier, recordedAs: 1, in: directory)
             #expect(try states(in: directory, []) == ["open"])
-            app.terminate()
+            kill(app.processIdentifier, SIGKILL)
             app.waitUntilExit()
             #expect(try states(in: directory, []) == ["hang"])
             try store.close()
