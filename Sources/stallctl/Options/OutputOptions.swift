@@ -1,7 +1,7 @@
 // The output format of a command.
 //
-// No group of options holds another one: a debug build of ArgumentParser validates each group, and what is in it, four times over
-// with the one around it, four levels deep 256 times.
+// No group of options holds another one: a debug build of ArgumentParser validates each group, with all in it, four times
+// as often as the one around it; four levels deep, 256 times.
 
 internal import ArgumentParser
 internal import Glibc

@@ -36,7 +36,7 @@ import Testing
         let target = WorkerThreadTarget(worker)
         let sitter = Sitter(at: worker, job: Sitter.ofActor)
         let busy = word
-        #expect(target.undividedSince(busy, at: now) == now, "nobody has looked")
+        #expect(target.undividedSince(busy, at: now) == now, "before the first poll")
         #expect(target.correct(busy, at: now + .milliseconds(50)))
         #expect(target.correct(busy, at: now + .milliseconds(100)))
         #expect(

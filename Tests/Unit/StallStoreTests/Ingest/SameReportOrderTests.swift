@@ -18,7 +18,7 @@ import Testing
         var id: String
         var state: Int
         var seconds: Int
-        /// What else the record says: a part of the CPU time, which no two differ in by chance.
+        /// The rest of the record's content, as a part of its CPU time. No two records differ in it by chance.
         var content = 0
     }
 
