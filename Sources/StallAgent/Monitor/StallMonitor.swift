@@ -136,6 +136,10 @@ public final class StallMonitor: Sendable {
         logUnknownLayouts(to: logger)
         // Reads the time zone, for the default log handler: not only with the first warning, under a filter perhaps.
         tzset()
+        guard !stall_fork_left_lock_taken() else {
+            return logger.error(
+                "stalls will not be recorded: a thread was in SQLite when this process was forked")
+        }
         guard let watchdog = Watchdog() else {
             return logger.error("stalls will not be recorded: \(AgentThread.failureText)")
         }
