@@ -107,8 +107,10 @@ private func judge(_ play: Play, _ directory: String, _ verdict: inout Verdict) 
     }
     var faults: [String] = []
     if ended.wait(timeout: .now() + 60) == .timedOut {
+        // And its children: Foundation waits for all that have inherited its socket. They are in the play's group.
+        kill(-process.processIdentifier, SIGKILL)
         kill(process.processIdentifier, SIGKILL)
-        ended.wait()
+        _ = ended.wait(timeout: .now() + 10)
         verdict.hung += 1
         faults.append("hung")
     } else if process.terminationReason == .uncaughtSignal {
