@@ -61,7 +61,11 @@ package struct Symbolizer: Sendable {
             guard let locations = byImage[binary] else { continue }
             let details = details(
                 of: image, at: locations.map(\.lookupOffset),
-                isOverBudget: { Self.threadTime > limit })
+                isOverBudget: {
+                    stall_fork_let_pass()
+                    return Self.threadTime > limit
+                })
+            stall_fork_let_pass()
             for location in locations {
                 answer[location] = details.frames(at: location)
                 if details.isCut, details.contexts[location.lookupOffset] == nil {

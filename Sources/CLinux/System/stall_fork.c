@@ -23,6 +23,7 @@ static uint32_t vain;      // forks that waited in vain
 
 static __thread struct {
     uint32_t depth, generation;
+    bool works;
 } own;
 
 // Waits while the word has this value. False after the deadline.
@@ -71,6 +72,30 @@ void stall_fork_allow(void) {
     const int saved = errno;
     stop_deferring();
     errno = saved;
+}
+
+void stall_fork_begin_work(void) {
+    stall_fork_defer();
+    own.works = true;
+}
+
+void stall_fork_end_work(void) {
+    own.works = false;
+    stall_fork_allow();
+}
+
+bool stall_fork_begin_wait(void) {
+    if (!own.works || !is_deferring() || own.depth > 1) return false;
+    stall_fork_allow();
+    return true;
+}
+
+void stall_fork_end_wait(bool began) {
+    if (began) stall_fork_defer();
+}
+
+void stall_fork_let_pass(void) {
+    if (__atomic_load_n(&forking, __ATOMIC_RELAXED) != 0) stall_fork_end_wait(stall_fork_begin_wait());
 }
 
 static void begin_fork(void) {

@@ -1,6 +1,7 @@
 // Detects forks: a child's copies of threads, descriptors and timers are its parent's. And defers them: a lock that
 // another thread holds at the fork is held in the child forever.
 #pragma once
+#include <stdbool.h>
 #include <stdint.h>
 
 extern uint32_t stall_fork_count;
@@ -16,6 +17,18 @@ static inline uint32_t stall_fork_generation(void) { return __atomic_load_n(&sta
 /// second at most. For microseconds, without callouts. Calls nest. Neither allocates; errno is preserved.
 void stall_fork_defer(void);
 void stall_fork_allow(void);
+
+/// From here to `stall_fork_end_work`, forks are deferred also while the thread holds no lock of those: the Swift runtime
+/// has locks of its own, which it takes for the first use of a type. Where such a thread may wait, in the kernel or for the
+/// app, it must not defer forks: it begins a wait, if it does not hold a lock, and ends the wait that it began. In other
+/// threads, and between, these do nothing.
+void stall_fork_begin_work(void);
+void stall_fork_end_work(void);
+bool stall_fork_begin_wait(void);
+void stall_fork_end_wait(bool began);
+
+/// Lets a fork that waits for this thread's work happen now. Costs one load if there is none.
+void stall_fork_let_pass(void);
 
 /// How many forks have waited in vain since the last call.
 uint32_t stall_fork_take_vain(void);

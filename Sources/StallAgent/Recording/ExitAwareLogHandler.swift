@@ -1,5 +1,6 @@
 // The app's log handler, until the process has exited: the agent's threads run on while the app's objects are destroyed.
 
+internal import CLinux
 internal import Logging
 internal import StallRunLoop
 
@@ -29,7 +30,10 @@ struct ExitAwareLogHandler: LogHandler {
 
     func log(event: LogEvent) {
         if let held, held.add(event) { return }
-        if !ProcessExit.isOver { handler.log(event: event) }
+        guard !ProcessExit.isOver else { return }
+        let waits = stall_fork_begin_wait()
+        defer { stall_fork_end_wait(waits) }
+        handler.log(event: event)
     }
 }
 

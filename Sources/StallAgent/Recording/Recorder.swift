@@ -39,10 +39,14 @@ final class Recorder: Sendable {
         self.notifier = notifier
         requests.push(.openStore)
         let thread = AgentThread(name: "stall-recorder") {
+            stall_fork_begin_work()
+            defer { stall_fork_end_work() }
             var recording = Recording(
                 configuration, notifier: notifier, ring: handover.ring, watchdog: watchdog)
             recording.run(requests, handover.wakeup, until: end)
+            let waits = stall_fork_begin_wait()
             end.runTeardown()
+            stall_fork_end_wait(waits)
             end.reach(wasFlushed: recording.finish())
         }
         guard let thread else { return nil }
@@ -176,7 +180,9 @@ private struct Recording {
                 stall_wakeup_prepare(wakeup, UInt32(STALL_WATCHDOG_AWAKE))
                 continue
             }
+            let waits = stall_fork_begin_wait()
             stall_wakeup_wait(wakeup, UInt32(STALL_WATCHDOG_TIMED_WAIT), deadline.nanoseconds)
+            stall_fork_end_wait(waits)
         }
     }
 
@@ -307,7 +313,9 @@ private struct Recording {
         while let request = nextHandedOver() { handle(request) }
         store.flushForEnd()
         notifyDurable()
+        let waits = stall_fork_begin_wait()
         notifier.stop()
+        stall_fork_end_wait(waits)
         let limit = ContinuousClock.now + Self.longestEnd
         while !unfinished.locations.isEmpty, !stall_process_record_is_exiting(),
             ContinuousClock.now < limit

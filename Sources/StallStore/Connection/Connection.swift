@@ -3,6 +3,7 @@
 //
 // No lock and no thread: the owner of a connection uses it from one thread at a time, and every type above says so.
 
+internal import CLinux
 internal import CSQLite
 internal import Glibc
 internal import StallModel
@@ -55,8 +56,10 @@ package final class Connection {
             case .readWrite, .inMemory: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
             }
         let name = access == .inMemory ? ":memory:" : file
-        let code = sqlite3_open_v2(
-            name, &handle, flags | SQLITE_OPEN_NOMUTEX, GuardedFiles.name())
+        let files = GuardedFiles.name()
+        let waits = stall_fork_begin_wait()
+        let code = sqlite3_open_v2(name, &handle, flags | SQLITE_OPEN_NOMUTEX, files)
+        stall_fork_end_wait(waits)
         guard code == SQLITE_OK, let handle else {
             let error = StoreError(
                 code: code, message: Self.reason(handle) ?? String(cString: sqlite3_errstr(code)),
@@ -77,12 +80,16 @@ package final class Connection {
 
     deinit {
         // Statements hold the connection, so there are none.
+        let waits = stall_fork_begin_wait()
         sqlite3_close_v2(handle)
+        stall_fork_end_wait(waits)
     }
 
     /// Closes the database now. Its statements must be gone.
     package func close() throws(StoreError) {
+        let waits = stall_fork_begin_wait()
         let code = sqlite3_close(handle)
+        stall_fork_end_wait(waits)
         guard code == SQLITE_OK else { throw error(code) }
         handle = nil
     }
@@ -102,7 +109,9 @@ package final class Connection {
     /// Runs statements of which no answer is wanted, to their ends.
     package func execute(_ sql: String) throws(StoreError) {
         guard let handle else { throw isClosed }
+        let waits = stall_fork_begin_wait()
         let code = sqlite3_exec(handle, sql, nil, nil, nil)
+        stall_fork_end_wait(waits)
         guard code == SQLITE_OK else { throw error(code) }
     }
 

@@ -60,6 +60,41 @@ import Testing
             exit(nested == 0 && stall_fork_take_vain() == 0 ? 0 : 3)
         }
     }
+
+    @Test func `a fork waits for a thread at work, and not while that one waits`() async {
+        await #expect(processExitsWith: .success) {
+            stall_fork_prepare()
+            let isHalfDone = Shared(false)
+            let (isWaiting, mayGo) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+            let worker = onThread {
+                guard !stall_fork_begin_wait() else { exit(1) }
+                stall_fork_begin_work()
+                // Under a lock, the work goes on.
+                guard isHalfDone.value.withLock({ _ in !stall_fork_begin_wait() }) else { exit(2) }
+                let waits = stall_fork_begin_wait()
+                isWaiting.signal()
+                mayGo.wait()
+                stall_fork_end_wait(waits)
+                for _ in 0..<20_000 {
+                    isHalfDone.value.withLock { $0 = true }
+                    isHalfDone.value.withLock { $0 = false }
+                    stall_fork_let_pass()
+                }
+                stall_fork_end_work()
+                guard !stall_fork_begin_wait() else { exit(3) }
+            }
+            isWaiting.wait()
+            guard wait(for: forkProcess { 0 }) == 0, stall_fork_take_vain() == 0 else { exit(4) }
+            mayGo.signal()
+            for _ in 0..<50 {
+                let child = forkProcess { isHalfDone.value.withLock { $0 ? 1 : 0 } }
+                // One that has waited in vain, on a machine without time, protects nothing.
+                guard wait(for: child) == 0 || stall_fork_take_vain() > 0 else { exit(5) }
+            }
+            worker.wait()
+            exit(0)
+        }
+    }
 }
 
 private final class Shared<Value: Sendable>: Sendable {
