@@ -55,6 +55,8 @@ typedef struct stall_watcher {
 typedef struct stall_counters {
     uint64_t busy_ns;         ///< time in busy spans
     uint64_t unfinished_ns;   ///< the part of it in the current iteration
+    uint64_t split_ns;        ///< time of busy spans before a watchdog split them (`stall_beacon_split`)
+    uint64_t splits;
     uint64_t rests;           ///< how often it waited or left its run
     uint64_t stall_ns;        ///< shortest span that is a stall for any watcher; 0 without one
     uint64_t long_ns;         ///< shortest span that is counted out of line: the shorter threshold; 0 without a watcher
@@ -199,6 +201,16 @@ static inline bool stall_beacon_correct(
     return __atomic_compare_exchange_n(
         &beacon->word, &word, stall_beacon_pack(status, now_ns), false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
+/// Splits a busy span of several pieces of work: a new piece is being done since some time before `now_ns`. Returns false
+/// if the loop has made progress since.
+static inline bool stall_beacon_split(stall_beacon *_Nonnull beacon, uint64_t word, uint64_t now_ns) {
+    if (!stall_beacon_correct(beacon, word, STALL_LOOP_BUSY, now_ns)) return false;
+    // The counters have one writer, which is the loop.
+    __atomic_fetch_add(
+        &beacon->counters.split_ns, (now_ns - word) & STALL_BEACON_TIME_MASK, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&beacon->counters.splits, 1, __ATOMIC_RELAXED);
+    return true;
+}
 /// Publishes a status, but only if the word is still `word`: for threads that publish for others. False if another one
 /// has published meanwhile.
 static inline bool stall_beacon_publish_from(
@@ -261,10 +273,13 @@ static inline uint64_t stall_beacon_ended(const stall_beacon *_Nonnull beacon) {
 
 /// Reads the counters. Each number is consistent; together they are from nearly the same instant.
 static inline uint64_t stall_counters_busy_ns(const stall_beacon *_Nonnull beacon) {
-    return __atomic_load_n(&beacon->counters.busy_ns, __ATOMIC_RELAXED);
+    return __atomic_load_n(&beacon->counters.busy_ns, __ATOMIC_RELAXED)
+        + __atomic_load_n(&beacon->counters.split_ns, __ATOMIC_RELAXED);
 }
+/// Where a span was split, the thread rested as little as between two jobs: it made progress.
 static inline uint64_t stall_counters_rests(const stall_beacon *_Nonnull beacon) {
-    return __atomic_load_n(&beacon->counters.rests, __ATOMIC_RELAXED);
+    return __atomic_load_n(&beacon->counters.rests, __ATOMIC_RELAXED)
+        + __atomic_load_n(&beacon->counters.splits, __ATOMIC_RELAXED);
 }
 static inline uint64_t stall_counters_micro_stalls(const stall_beacon *_Nonnull beacon) {
     return __atomic_load_n(&beacon->counters.micro_stalls, __ATOMIC_RELAXED);

@@ -72,7 +72,8 @@ final class WorkerThreadTarget: MonitoredTarget, @unchecked Sendable {
         return seen.word == word ? seen.since : now
     }
 
-    /// If the task changed since the last poll, the thread is occupied but no single task has run for long.
+    /// If the task of an actor's job changed since the last poll, no single task has run for long. A task's own job may run
+    /// others on its way (`Task.immediate`), and is one piece of work.
     func correct(_ word: UInt64, at now: MonotonicInstant) -> Bool {
         // The entry may have a new thread since the last poll; its predecessor has ended, and the job is the new one's.
         _ = findThread()
@@ -80,10 +81,11 @@ final class WorkerThreadTarget: MonitoredTarget, @unchecked Sendable {
             beacon.correct(word, to: UInt8(STALL_LOOP_IDLE), at: now)
             return true
         }
+        guard stall_worker_runs_many(worker) else { return true }
         let task = stall_worker_task(worker)
         guard seen.word != word || seen.task != task else { return true }
         if seen.word == word, task != 0 {
-            beacon.correct(word, to: UInt8(STALL_LOOP_BUSY), at: now)
+            stall_beacon_split(beacon.pointer, word, now.nanoseconds)
             seen = (stall_beacon_word(beacon.pointer), task, now)
         } else {
             seen = (word, task, now)

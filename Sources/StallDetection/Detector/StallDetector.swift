@@ -62,6 +62,8 @@ struct StallStep: Equatable, Sendable {
     var incident: StallIncident?
     /// The suspicion was unfounded or is over: discard its samples, after `incident`.
     var dropsSuspicion = false
+    /// How long the piece of work of a suspicion without an incident may have lasted, if it was seen at several polls.
+    var unprovenTime: Duration?
 }
 
 /// One loop's detector.
@@ -103,6 +105,8 @@ struct StallDetector: Sendable {
         var confirmation: MonotonicInstant
         /// It was so long at the last poll.
         var isConfirmed = false
+        /// The first and the last poll that are known to have seen its last piece of work.
+        var seen: ClosedRange<MonotonicInstant>?
     }
 
     /// - Parameter before: The thread's evidence when watching begins.
@@ -144,6 +148,9 @@ struct StallDetector: Sendable {
                 suspicion, evidence, at: end ?? min(now, reading.since), now: now,
                 suspendedIntervals: suspendedIntervals)
             step.dropsSuspicion = true
+            if step.incident == nil, let seen = suspicion.seen, seen.lowerBound < seen.upperBound {
+                step.unprovenTime = now - seen.lowerBound
+            }
             self.suspicion = nil
         }
         switch reading.status {
@@ -168,6 +175,7 @@ struct StallDetector: Sendable {
             if let undividedSince {
                 let needed = policy.threshold - StallClock.negligiblePart(of: policy.threshold)
                 suspicion.confirmation = undividedSince + needed
+                suspicion.seen = undividedSince...max(undividedSince, now)
             }
             suspicion.isConfirmed = now >= suspicion.confirmation
             let isOverdue = now >= reading.since + policy.threshold * 2

@@ -130,12 +130,17 @@ final class WatchSlot: @unchecked Sendable {
             if let incident {
                 loop.responder.stallChanged(incident)
             } else {
-                unproven.count += 1
-                unproven.time &+= UInt64(max(0, span.length.nanoseconds))
+                countUnproven(span.length)
             }
         }
         // The loop has counted more than it stores.
         unproven.count += count - known - min(count - known, LoopBeacon.storedStallCount)
+    }
+
+    /// Counts a long span, or piece of one, that is in no report.
+    func countUnproven(_ length: Duration) {
+        unproven.count += 1
+        unproven.time &+= UInt64(max(0, length.nanoseconds))
     }
 
     /// The loop's counters, with the long spans that are in no report.

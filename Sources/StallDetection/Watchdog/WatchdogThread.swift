@@ -232,10 +232,12 @@ struct WatchdogThread: ~Copyable {
         let rests = beacon.rests
         let suspected = slot.detector.suspectedWord
         if suspected == nil { slot.detector.policy = slot.policies[beacon.mode] }
-        var isProven = true
+        var (isProven, isSplit) = (true, false)
         if reading.status == .busy, slot.detector.isSuspect(reading, at: start) {
             isProven = responder.correct(reading, at: start)
-            reading = beacon.read(at: start)
+            let corrected = beacon.read(at: start)
+            isSplit = corrected.word != reading.word && corrected.since == start
+            reading = corrected
         }
         // Time is accounted for up to here: a stop of the process from now on belongs to the next poll.
         let threshold = slot.detector.policy.threshold
@@ -280,6 +282,8 @@ struct WatchdogThread: ~Copyable {
                 responder.stallChanged(incident)
             } else {
                 slot.forgetSuspicion()
+                // A span that no poll split is counted by the loop's own thread.
+                if isSplit, let time = step.unprovenTime { slot.countUnproven(time) }
             }
             slot.discardSamples()
         }

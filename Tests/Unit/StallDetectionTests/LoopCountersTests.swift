@@ -31,6 +31,20 @@ import Testing
         }
     }
 
+    @Test func `time before a span is split is counted, and the split is progress`() {
+        let pointer = stall_beacon_create()!
+        defer { stall_beacon_release(pointer) }
+        let beacon = LoopBeacon(pointer)
+        #expect(stall_beacon_join(pointer, stall_wakeup_create()!, 250_000_000))
+        stall_beacon_publish_awake(pointer, 1_000)
+        let (word, rests) = (stall_beacon_word(pointer), beacon.rests)
+        #expect(stall_beacon_split(pointer, word, 4_000))
+        #expect(!stall_beacon_split(pointer, word, 5_000), "the word is another one by now")
+        #expect(beacon.finishedBusyTime == .nanoseconds(3_000) && beacon.rests == rests + 1)
+        stall_beacon_publish(pointer, UInt8(STALL_LOOP_WAITING), 9_000)
+        #expect(beacon.finishedBusyTime == .nanoseconds(8_000))
+    }
+
     @Test func `busy time, iterations and micro-stalls are counted while the loop is watched`() {
         let pointer = stall_beacon_create()!
         defer { stall_beacon_release(pointer) }

@@ -349,6 +349,19 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
         }
     }
 
+    @Test(arguments: [(second: 125, unproven: nil), (250, 175)] as [(Int, Int?)])
+    mutating func `a piece of work that two polls saw is passed on if it is in no report`(
+        second: Int, unproven: Int?
+    ) {
+        for now in [125, second] {
+            let step = detector.poll(
+                busy(since: 0), blocked, at: at(now), undividedSince: at(125))
+            #expect(step.incident == nil && step.unprovenTime == nil)
+        }
+        let step = detector.poll(busy(since: 300), blocked, at: at(300), undividedSince: at(300))
+        #expect(step.dropsSuspicion && step.unprovenTime == unproven.map { .milliseconds($0) })
+    }
+
     /// The watchdog had no CPU while the loop computed in short callouts; then one of them queued for a CPU.
     @Test(arguments: [(busyBefore: 400, verdict: StallVerdict?.none), (0, .stalled)])
     mutating func `CPU time of the callouts before is not the stall's`(

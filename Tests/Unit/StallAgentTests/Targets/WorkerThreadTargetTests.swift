@@ -45,6 +45,21 @@ import Testing
         sitter.end()
     }
 
+    @Test(arguments: [(job: Sitter.ofActor, isSplit: true), (Sitter.ofTask, false)])
+    func `another task is progress of an actor's job, and part of a task's own`(
+        job: UInt8, isSplit: Bool
+    ) {
+        let target = WorkerThreadTarget(worker)
+        let sitter = Sitter(at: worker, job: job)
+        let busy = word
+        #expect(target.correct(busy, at: now + .milliseconds(50)))
+        // Where the current task is unknown, the job stands for it.
+        worker.pointee.job += 64
+        #expect(target.correct(busy, at: now + .milliseconds(100)))
+        #expect((word != busy) == isSplit)
+        sitter.end()
+    }
+
     @Test func `what a thread used and waited before its first job is not the job's`() {
         let target = WorkerThreadTarget(worker)
         let sitter = Sitter(at: worker, computing: 5_000_000)
