@@ -24,7 +24,9 @@ struct Symbol {
     var isLocal: Bool { information >> 4 == 0 }
     var isWeak: Bool { information >> 4 == 2 }
     /// A function, or an indirect one that is resolved at load time.
-    var isFunction: Bool { information & 15 == 2 || information & 15 == 10 }
+    var isFunction: Bool { information & 15 == 2 || isIndirect }
+    /// Its code chooses the function.
+    var isIndirect: Bool { information & 15 == 10 }
     var isDefined: Bool { section != 0 }
 }
 

@@ -192,37 +192,23 @@ package struct ELFFile {
         guard sections.indices.contains(Int(table.link)) else { return nil }
         let strings = sections[Int(table.link)]
         let names = candidates.compactMap { symbol in
-            string(at: UInt64(symbol.name), of: strings).map { (symbol: symbol, name: $0) }
+            string(at: UInt64(symbol.name), of: strings).map { text in
+                (
+                    isLocal: symbol.isLocal,
+                    name: FunctionName(
+                        text: text, isWeak: symbol.isWeak, isIndirect: symbol.isIndirect)
+                )
+            }
         }
-        let best = names.min { left, right in
-            if left.symbol.isLocal != right.symbol.isLocal { return right.symbol.isLocal }
-            return (left.name.plainness, left.name) < (right.name.plainness, right.name)
+        func rank(_ one: (isLocal: Bool, name: FunctionName)) -> (Int, Int, String) {
+            let order = (one.name.isSecondary ? 2 : 0) + (one.isLocal ? 1 : 0)
+            return (order, one.name.text.plainness, one.name.text)
         }
-        return best.map { best in
-            // A library exports one function under several names by design (`strtoul`, `strtoull`).
-            let fromC = table.type == 2 ? names.filter { !$0.symbol.isWeak }.map(\.name) : []
-            return NamedSymbol(
-                name: best.name,
-                isFolded: Self.areFolded(mangled: names.map(\.name)) || Self.areFolded(c: fromC))
+        return names.min { rank($0) < rank($1) }.map { best in
+            NamedSymbol(
+                name: best.name.text,
+                isFolded: names.map(\.name).areFolded(areAll: table.type == 2))
         }
-    }
-
-    /// Whether functions with different sources have one address, as left by a linker that folds identical code
-    /// (`--icf`). Swift and C++ aliases have equal readable names.
-    private static func areFolded(mangled names: [String]) -> Bool {
-        guard names.count > 1 else { return false }
-        let mangled = names.filter { $0.hasPrefix("$s") || $0.hasPrefix("_Z") }
-        return Set(mangled.map(readableName)).count > 1
-    }
-
-    /// C has aliases by design: weak ones, and those of a library, which has reserved names beside its own (`__poll`),
-    /// or names that hold each other (`je_malloc`, `pread64`).
-    private static func areFolded(c names: [String]) -> Bool {
-        let names = names.filter { !$0.hasPrefix("$s") && !$0.hasPrefix("_Z") }
-        guard let shortest = names.min(by: { $0.utf8.count < $1.utf8.count }),
-            !names.contains(where: { $0.hasPrefix("_") })
-        else { return false }
-        return !names.allSatisfy { $0.hasPrefix(shortest) || $0.hasSuffix(shortest) }
     }
 
     private func string(at index: UInt64, of strings: Section) -> String? {

@@ -198,28 +198,47 @@ import Testing
     @Test(.enabled(if: Tools.areInstalled))
     func `a function that stands for others is one of several, and an alias is not`() throws {
         try withTemporaryDirectory { directory in
-            let (source, program) = (directory.path + "/p.c", directory.path + "/p")
-            let body = "{ volatile int m = n; return m * 3; }"
+            let (source, program) = (directory.path + "/p.cpp", directory.path + "/p")
+            func body(_ factor: Int) -> String { "{ volatile int m = n; return m * \(factor); }" }
+            let weak = "__attribute__((weak))"
             try """
-            int load_orders(int n) \(body)
-            int load_customers(int n) \(body)
-            static __attribute__((noinline)) int save_orders(int n) { volatile int m = n; return m * 5; }
-            static __attribute__((noinline)) int save_customers(int n) { volatile int m = n; return m * 5; }
-            int ring(int n) { volatile int m = n; return m + 4; }
-            int my_ring(int) __attribute__((alias("ring")));
+            extern "C" {
+            int load(int n) \(body(3))
+            int load_orders(int n) \(body(3))
+            int _handle_get(int n) \(body(5))
+            int _handle_post(int n) \(body(5))
+            int _audit(int n) \(body(7))
+            int read_users(int n) \(body(7))
+            int write_users(int n) \(body(7))
+            \(weak) int hook_before(int n) \(body(9))
+            \(weak) int hook_after(int n) \(body(9))
+            int save_orders(int n) \(body(11))
+            __attribute__((visibility("hidden"))) int find_orders(int n) \(body(13))
+            __attribute__((visibility("hidden"))) int find_customers(int n) \(body(13))
+            int ring(int n) \(body(15))
             int __ring(int) __attribute__((alias("ring")));
             int telephone(int) __attribute__((weak, alias("ring")));
-            int single(int n) { volatile int m = n; return m + 5; }
+            int walk(int n) \(body(17))
+            }
+            int save_customers(int n) \(body(11))
+            struct Tree { __attribute__((noinline)) int walk(int n); };
+            int Tree::walk(int n) \(body(19))
+            asm(".type walk.localalias,@function\\n.set walk.localalias, walk");
+            asm(".type _ZN4Tree4walkEi.localalias,@function\\n.set _ZN4Tree4walkEi.localalias, _ZN4Tree4walkEi");
             int main(int count, char **words) {
-                return load_orders(count) + load_customers(count) + save_orders(count)
-                    + save_customers(count) + my_ring(count) + telephone(count) + single(count);
+                int (*volatile all[])(int) = {
+                    load, load_orders, _handle_get, _handle_post, _audit, read_users, write_users,
+                    hook_before, hook_after, save_orders, save_customers, find_orders,
+                    find_customers, ring, telephone, walk };
+                int sum = Tree().walk(count);
+                for (auto one : all) sum += one(count);
+                return sum;
             }
             """
             .write(toFile: source, atomically: true, encoding: .utf8)
             _ = try output(
                 of: Tools.path("clang"), "-O1", "-ffunction-sections", "-fno-inline",
-                "-fuse-ld=lld",
-                "-Wl,--icf=all,--build-id", "-o", program, source)
+                "-fuse-ld=lld", "-Wl,--icf=all,--build-id", "-o", program, source)
             let listing = try output(of: "/usr/bin/nm", program)
             func title(_ name: String) throws -> String? {
                 let line = try #require(
@@ -227,11 +246,15 @@ import Testing
                 let start = try #require(UInt64(line.prefix { $0 != " " }, radix: 16))
                 return try frames(at: start + 1, in: program).last?.function
             }
-            #expect(try title("load_orders") == "merged load_orders")
-            #expect(try title("load_customers") == "merged load_orders")
-            #expect(try title("save_orders")?.hasPrefix("merged save_") == true)
+            for folded in [
+                "load", "load_orders", "_handle_get", "_handle_post", "_audit", "read_users",
+                "write_users", "hook_before", "hook_after", "save_orders", "find_orders",
+            ] {
+                #expect(try title(folded)?.hasPrefix("merged ") == true, "\(folded)")
+            }
             #expect(try title("ring") == "ring")
-            #expect(try title("single") == "single")
+            #expect(try title("walk") == "walk")
+            #expect(try title("_ZN4Tree4walkEi") == "Tree::walk(int)")
         }
     }
 
