@@ -65,9 +65,11 @@ final class ClassifiedStack: GroupedStack {
 extension ClassifiedStack {
     /// Whether the function's innermost call enters merged code before any function with a known name.
     fileprivate func callsMerged(from step: PathStep) -> Bool {
-        guard let index = frames.firstIndex(where: { $0.step == step && $0.counts }) else {
-            return false
-        }
+        guard
+            let index = frames.firstIndex(where: {
+                $0.step == step && ($0.counts || $0.isEntryPoint)
+            })
+        else { return false }
         // The frame that jumped into merged code is named by the symbol, not its caller.
         return !frames[index].frame.isGuessed
             && frames[..<index].contains { $0.frameClass == .merged }
@@ -108,12 +110,7 @@ struct DominantPath {
             keyFrames = Self.functions(on: path, limit: Self.keyFrameCount)
             isCut = members.allSatisfy(\.isCut)
             isWithoutAppFrame = false
-            if let first = keyFrames.first {
-                let merged = stacks.reduce(0) {
-                    $0 + ($1.stack.callsMerged(from: first) ? $1.weight : 0)
-                }
-                callsMerged = merged > stacks.reduce(0) { $0 + $1.weight } / 2
-            }
+            callsMerged = Self.callMerged(stacks, from: keyFrames.first)
             return
         }
         // Code in `main` itself counts as main's, whatever it calls.
@@ -147,6 +144,16 @@ struct DominantPath {
         keyFrames = Self.functions(on: path, limit: Self.keyFrameCount)
         isCut = false
         isWithoutAppFrame = true
+        if isInEntry { callsMerged = Self.callMerged(stacks, from: keyFrames.first) }
+    }
+
+    /// Whether a function mostly calls merged code.
+    private static func callMerged(_ stacks: [WeightedFrames], from first: PathStep?) -> Bool {
+        guard let first else { return false }
+        let merged = stacks.reduce(0) {
+            $0 + ($1.stack.callsMerged(from: first) ? $1.weight : 0)
+        }
+        return merged > stacks.reduce(0) { $0 + $1.weight } / 2
     }
 
     /// Innermost first, each function once, so that neither the depth of a recursion nor A B A B makes another group. A

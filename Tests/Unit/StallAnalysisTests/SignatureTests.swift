@@ -218,6 +218,14 @@ import TestSupport
         #expect(alone.title == "sleep in one of several merged functions like Cache.run(_:)")
     }
 
+    @Test func `a merged function that main calls is main's, and the title says so`() {
+        let merged = signature("usleep <- merged load <- main")
+        #expect(merged.title == "sleep in one of several merged functions <- main (no app frame)")
+        #expect(merged.keyFrames == ["main"])
+        #expect(merged.hash == signature("usleep <- main").hash)
+        #expect(signature("usleep <- main").title == "sleep in main (no app frame)")
+    }
+
     @Test func `what is inlined into a merged function is merged`() {
         var stack = frames("usleep <- closure #1 in Cache.run(_:) <- Cache.run(_:) <- draw()")
         stack[1].isInlined = true
