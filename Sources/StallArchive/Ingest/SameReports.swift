@@ -58,16 +58,18 @@ final class SameReports {
             guard let seq = try seq(of: row.id, in: other),
                 let known = try reports.progress(source: other, seq: seq)
             else { continue }
-            let isOfNoOrigin = try other == nowhereSource()
             let progress = ReportProgress(row)
+            func isMore() throws -> Bool {
+                // One with its origin makes room for none without.
+                let nowhere = try nowhereSource()
+                return try other == nowhere
+                    || source != nowhere && content.isMore(row, thanOf: other, seq: seq)
+            }
             if row.state == .ended, known.state == .ended {
                 // Two that both ended, and say different things, are two versions: both stay.
                 guard try reports.holds(row, source: other, seq: seq) else { continue }
-                guard isOfNoOrigin else { return true }
-            } else if try known.surpasses(progress)
-                || !progress.surpasses(known) && !isOfNoOrigin
-                    && !content.isMore(row, thanOf: other, seq: seq)
-            {
+                guard try isMore() else { return true }
+            } else if try known.surpasses(progress) || !progress.surpasses(known) && !isMore() {
                 // The stored report has the later state.
                 return true
             }

@@ -38,6 +38,9 @@ package struct RowChecksum {
     /// As it is stored: four bytes.
     var value: Int64 { Int64(Int32(truncatingIfNeeded: (state &* 0xc4ce_b9fe_1a85_ec53) >> 32)) }
 
+    /// All of it, to compare rows within one program.
+    var digest: UInt64 { state }
+
     /// Of a row's values.
     static func of<each Value: SQLValue>(_ values: repeat each Value) -> Int64 {
         over(repeat each values).value

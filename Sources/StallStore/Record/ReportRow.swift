@@ -111,6 +111,22 @@ package struct ReportRow: Equatable {
     package func bind(to statement: Statement, source: Int64) throws(StoreError) {
         var row = RowBinder(statement)
         row.bind(source)
+        visit(&row)
+        row.bind(row.checksum.value)
+        row.bind(signature)
+        try row.finish()
+    }
+
+    /// A hash of all values but the signature. Rows of two stores are comparable by it once it is taken of the content that
+    /// their numbers stand for.
+    package var digest: UInt64 {
+        var row = RowDigest()
+        visit(&row)
+        return row.checksum.digest
+    }
+
+    /// Visits the values of `checkedColumns` and `laterColumns`.
+    private func visit(_ row: inout some RowVisitor) {
         row.check(seq)
         row.check(revision)
         row.check(id)
@@ -136,9 +152,6 @@ package struct ReportRow: Equatable {
         row.checkLater(evidence?.numbers)
         row.checkLater(permille)
         row.checkLater(delayed_ns == 0 ? nil : delayed_ns)
-        row.bind(row.checksum.value)
-        row.bind(signature)
-        try row.finish()
     }
 
     package var state: StallState { outcome.state }
@@ -248,8 +261,24 @@ package struct SharedEvidence: Equatable {
     }
 }
 
+/// Is given a row's values in the order of its columns.
+private protocol RowVisitor {
+    /// A value that the checksum covers.
+    mutating func check(_ value: some SQLValue)
+    /// A value that the checksum covers where there is one.
+    mutating func checkLater<Value: SQLValue>(_ value: Value?)
+}
+
+/// Adds up all values, also those that are missing.
+private struct RowDigest: RowVisitor {
+    private(set) var checksum = RowChecksum()
+
+    mutating func check(_ value: some SQLValue) { value.combine(into: &checksum) }
+    mutating func checkLater<Value: SQLValue>(_ value: Value?) { check(value) }
+}
+
 /// Binds a row's values in the order of its columns, and adds up the checksum.
-private struct RowBinder {
+private struct RowBinder: RowVisitor {
     private let statement: Statement
     private var index: CInt = 0
     private var failure: StoreError?
@@ -265,13 +294,11 @@ private struct RowBinder {
         do { try statement.bind(value, at: index) } catch { failure = failure ?? error }
     }
 
-    /// A value that the checksum covers.
     mutating func check(_ value: some SQLValue) {
         bind(value)
         value.combine(into: &checksum)
     }
 
-    /// A value that the checksum covers where there is one.
     mutating func checkLater<Value: SQLValue>(_ value: Value?) {
         bind(value)
         value?.combine(into: &checksum)
