@@ -36,8 +36,7 @@ package struct ProcessLife {
             if state.start_ticks == run.startTicks { return state.isOfDead ? .isOver : .lives }
         }
         // It is not here: it has ended, or numbers of processes mean others where it is.
-        let mayLive = StoreHolder.mayBe(startedAt: run.startTicks, ofStore: store)
-        return mayLive ? .isUnknown : .isOver
+        return StoreHolder.mayBe(run, withStore: store) ? .isUnknown : .isOver
     }
 
     /// The machine's identifier, as systemd and D-Bus know it.
@@ -46,7 +45,8 @@ package struct ProcessLife {
         return String(text.prefix { !$0.isWhitespace })
     }
 
-    private static func contents(of path: String) -> String? {
+    /// The first 4096 bytes of a file of /proc or /etc.
+    static func contents(of path: String) -> String? {
         let descriptor = stall_descriptor_open_to_read(path, 0)
         guard descriptor >= 0 else { return nil }
         defer { stall_descriptor_end(descriptor) }

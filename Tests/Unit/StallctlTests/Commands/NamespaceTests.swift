@@ -33,7 +33,8 @@ import Testing
 
     /// A store of this host with an open stall of a process, whose own number for itself may be another one.
     private func openStall(
-        of process: pid_t, recordedAs number: pid_t? = nil, in directory: URL
+        of process: pid_t, recordedAs number: pid_t? = nil, shiftedBy seconds: UInt64 = 0,
+        in directory: URL
     ) throws -> AgentStore {
         var run = SampleReports.run()
         let here = ProcessLife.current()
@@ -42,6 +43,7 @@ import Testing
             contentsOf: URL(filePath: "/proc/\(process)/stat"), encoding: .utf8)
         run.startTicks = try #require(
             UInt64(status.split(separator: ")").last!.split(separator: " ")[19]))
+        run.startTicks += seconds * UInt64(sysconf(CInt(_SC_CLK_TCK)))
         let store = try AgentStore(path: directory.appending(path: "a.sqlite").path, run: run)
         var report = SampleReports.report(1)
         (report.run, report.state) = (run, .open)
@@ -64,20 +66,61 @@ import Testing
     }
 
     /// As a job of the machine sees a container that has the machine's host name: each process has a number, another one.
-    /// Method: a process without the store open is the app, known by its start; who has the store open is this test.
-    @Test func `a stall of an app in a namespace below stays open while the app lives`() throws {
+    /// Method: a process in namespaces of its own is the app. This test has the store open throughout.
+    @Test(.enabled(if: isPossible), arguments: [0, 100_000] as [UInt64])
+    func `a stall of an app in a namespace below stays open while the app lives`(
+        boottime: UInt64
+    ) throws {
+        let time = boottime == 0 ? [] : ["--time", "--boottime", "\(boottime)"]
         try withTemporaryDirectory { directory in
-            let app = Process()
-            app.executableURL = URL(filePath: "/usr/bin/sleep")
-            app.arguments = ["60"]
-            try app.run()
-            // Number 1 is the app's in its namespace; here it is another process.
-            let store = try openStall(of: app.processIdentifier, recordedAs: 1, in: directory)
+            let outer = Process()
+            outer.executableURL = URL(filePath: "/usr/bin/unshare")
+            outer.arguments = ["--pid", "--fork"] + time + ["sleep", "60"]
+            try outer.run()
+            defer { outer.waitUntilExit() }
+            let app = try #require(child(of: outer.processIdentifier, named: "sleep"))
+            defer { kill(app, SIGKILL) }
+            // In its namespace it is number 1. Here that is another process.
+            let store = try openStall(
+                of: app, recordedAs: 1, shiftedBy: boottime, in: directory)
             #expect(try states(in: directory, []) == ["open"])
-            kill(app.processIdentifier, SIGKILL)
-            app.waitUntilExit()
+            // Not locked.
+            let copy = directory.appending(path: "copy")
+            try FileManager.default.createDirectory(at: copy, withIntermediateDirectories: false)
+            for end in ["", "-wal"] {
+                try FileManager.default.copyItem(
+                    at: directory.appending(path: "a.sqlite" + end),
+                    to: copy.appending(path: "a.sqlite" + end))
+            }
+            #expect(try states(in: copy, []) == ["open"])
+            // Another worker of its container that began in the same tick, and was killed.
+            let other = directory.appending(path: "other")
+            try FileManager.default.createDirectory(at: other, withIntermediateDirectories: false)
+            let ofOther = try openStall(
+                of: app, recordedAs: 4_194_303, shiftedBy: boottime, in: other)
+            #expect(try states(in: other, []) == ["hang"])
+            try ofOther.close()
+
+            kill(app, SIGKILL)
+            outer.waitUntilExit()
             #expect(try states(in: directory, []) == ["hang"])
             try store.close()
         }
+    }
+
+    /// The number of a process's only child once it has executed a program.
+    private func child(of process: pid_t, named name: String) -> pid_t? {
+        for _ in 0..<500 {
+            let path = "/proc/\(process)/task/\(process)/children"
+            let text = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
+            if let child = text.split(separator: " ").first.flatMap({ pid_t($0) }),
+                (try? String(contentsOfFile: "/proc/\(child)/comm", encoding: .utf8))
+                    == name + "\n"
+            {
+                return child
+            }
+            usleep(10_000)
+        }
+        return nil
     }
 }
