@@ -85,7 +85,13 @@ extension GroupingRules {
 
     /// The rules whose text a store keeps.
     package init(ofStore text: String) throws(RulesError) {
-        let own = try GroupingRules(text, file: "the store's own rules")
+        let file = "the store's own rules"
+        guard text.utf8.count <= StoredRules.longestText else {
+            throw RulesError(
+                file: file, line: 1, found: "more",
+                expected: "at most \(StoredRules.longestText) bytes of rules")
+        }
+        let own = try GroupingRules(text, file: file)
         self = own.hash == GroupingRules.builtIn.hash ? .builtIn : own
     }
 }

@@ -102,12 +102,13 @@ extension Connection {
         }
     }
 
-    /// The rules that the store's groups were decided by; nil for a store without groups.
+    /// The rules that the store's groups were decided by; nil for a store without groups. Of a text that is too long the
+    /// beginning, which is refused as rules: it is not the same as none.
     func storedRules() throws(StoreError) -> StoredRules? {
         let state = try prepare(
             """
-            select rules_hash, case when length(cast(rules_text as blob))
-                <= \(StoredRules.longestText) then rules_text end
+            select rules_hash, cast(
+                substr(cast(rules_text as blob), 1, \(StoredRules.longestText + 1)) as text)
             from grouping
             """)
         guard try state.step() else { return nil }

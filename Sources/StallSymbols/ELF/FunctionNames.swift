@@ -1,8 +1,8 @@
 // Distinguishes aliases of one function from functions with the same code, of which a linker (`--icf`) or a compiler
 // (GCC's `-fipa-icf`) kept one, by the names of their address alone.
 //
-// An alias between two strong names of the app's own (`__attribute__((alias))`) looks like two such functions and counts
-// as them: a title then lacks a name, where it would have a wrong one.
+// An alias between two strong names of the app's own (`__attribute__((alias))`) looks like two such functions, and
+// counts as them: a title then lacks a name, where it would have a wrong one.
 
 /// A name of an address that functions share.
 struct FunctionName {

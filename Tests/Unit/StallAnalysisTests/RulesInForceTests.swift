@@ -86,6 +86,17 @@ import Testing
         )
     }
 
+    /// It is kept: every job has the same rules, and says so.
+    @Test func `a text that is too long for a store is one that nobody can read`() {
+        let text = String(repeating: "#", count: StoredRules.longestText + 1)
+        let force = RulesInForce(of: StoredRules(hash: 5, text: text), among: [own])
+        #expect(force.rules.hash == builtIn.hash)
+        #expect(
+            force.note(store: "c")
+                == "c: grouped by rules that this version of stallctl cannot read (the store's own rules:1: expected at most 1048576 bytes of rules, not 'more'), and new reports by the built-in rules: 'stallctl regroup --store c --stored-rules' of a newer one regroups all of it"
+        )
+    }
+
     @Test func `a command is quoted as a shell needs it`() {
         let force = RulesInForce(of: stored(builtIn), among: [own])
         #expect(

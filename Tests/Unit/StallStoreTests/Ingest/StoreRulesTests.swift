@@ -127,6 +127,9 @@ import Testing
         #expect(before[1]?.utf8.count == 1_200_000)
         _ = try ingest("a.sqlite", grouper: cutting)
         #expect(try state() == before)
+        // Its beginning is enough to refuse it.
+        #expect(
+            try storedRules(ofFile: central)?.text?.utf8.count == StoredRules.longestText + 1)
     }
 
     /// A job says what it does with a store before it migrates it.
