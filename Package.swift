@@ -34,7 +34,7 @@ let swift5 = settings + plain
 
 // In the order data flows: loop -> detector -> capture -> symbols -> store -> analysis -> command.
 // A stage depends on StallModel and its own shims; only StallAgent and stallctl see several stages.
-// StallArchive and StallSymbolFiles are the parts of the store and of symbolication that no agent links.
+// StallArchive, StallIngest and StallSymbolFiles are the parts of the store and of symbolication that no agent links.
 let modules: [Target] = [
     module("StallModel"),
     module("StallQuery", ["StallModel"]),
@@ -50,6 +50,9 @@ let modules: [Target] = [
     module("StallStore", ["StallModel", "CLinux", "CSQLite", "CStoreSchema"]),
     module(
         "StallArchive", ["StallModel", "StallQuery", "StallStore", "CLinux", "CSQLite"]),
+    module(
+        "StallIngest",
+        ["StallModel", "StallQuery", "StallStore", "StallArchive", "CSQLite"]),
     module("StallSymbolFiles", ["StallModel", "StallQuery", "StallSymbols"]),
     module("StallAnalysis", ["StallModel", "StallQuery"], embedding: ["Rules/builtin.rules"]),
     module("StallFormats", ["StallModel", "StallQuery"]),
@@ -60,7 +63,7 @@ let modules: [Target] = [
     module("StallPush", ["StallModel", "StallQuery", "StallHTTP"]),
     module(
         "StallClickHouse",
-        ["StallModel", "StallQuery", "StallStore", "StallArchive", "StallHTTP"],
+        ["StallModel", "StallQuery", "StallStore", "StallArchive", "StallIngest", "StallHTTP"],
         embedding: ["migrations"]),
     module(
         "StallAgent",
@@ -94,14 +97,14 @@ let modules: [Target] = [
         dependencies: [
             "StallInspection", "StallCause", "StallDoctor",
             "StallModel", "StallQuery", "StallSymbols", "StallSymbolFiles", "StallStore",
-            "StallArchive", "StallAnalysis", "StallFormats", "StallGzip", "CZlib",
+            "StallArchive", "StallIngest", "StallAnalysis", "StallFormats", "StallGzip", "CZlib",
             fleet("StallHTTP"), fleet("StallPush"), fleet("StallClickHouse"), arguments,
         ],
         resources: ["page.html", "page.css", "page.js"].map { .embedInCode("Pictures/\($0)") },
         swiftSettings: settings),
     module(
         "StallCollector",
-        ["StallModel", "StallQuery", "StallStore", "StallArchive", "StallAnalysis"]
+        ["StallModel", "StallQuery", "StallStore", "StallIngest", "StallAnalysis"]
             + ["StallFormats", "StallGzip", "CLinux", "StallClickHouse"]),
     .executableTarget(
         name: "stall-collector",
@@ -133,13 +136,21 @@ let unitTests: [Target] = [
     tests("StallCause", ["StallModel", "CLinux", "cause-truth"]),
     tests(
         "StallStore",
-        ["StallModel", "StallQuery", "StallArchive", "CLinux", "CSQLite", "StoreFaults"]),
+        ["StallModel", "StallQuery", "StallArchive", "StallIngest", "CLinux", "CSQLite"]
+            + ["StoreTestSupport", "StoreFaults"]),
+    tests(
+        "StallArchive",
+        ["StallModel", "StallQuery", "StallStore", "StallIngest", "StoreTestSupport"]),
+    tests(
+        "StallIngest",
+        ["StallModel", "StallQuery", "StallStore", "StallArchive", "CSQLite", "StoreTestSupport"]
+            + ["StoreFaults"]),
     tests("StallAnalysis", ["StallModel", "StallQuery", "StallSymbols"]),
     tests("StallFormats", ["StallModel", "StallQuery"]),
     tests("StallPush", ["StallModel", "StallHTTP"]),
     tests(
         "StallClickHouse",
-        ["StallModel", "StallQuery", "StallStore", "StallArchive", "StallHTTP"]
+        ["StallModel", "StallQuery", "StallStore", "StallArchive", "StallIngest", "StallHTTP"]
             + ["StallCollector", "StallAnalysis"]),
     tests(
         "StallAgent",
@@ -153,7 +164,7 @@ let unitTests: [Target] = [
             + ["WatchDispatchMain", "WatchMainRunLoop", "WatchEventRunLoop"]),
     tests(
         "stallctl", named: "StallctlTests",
-        ["StallModel", "StallQuery", "StallStore", "StallArchive", "StallAnalysis"]
+        ["StallModel", "StallQuery", "StallStore", "StallArchive", "StallIngest", "StallAnalysis"]
             + ["StallFormats", "StallPush", arguments, "AgentFixture", "site-truth", "diff-truth"]
             + ["CCaptureTesting"],
         except: ["Snapshots"]),
@@ -168,6 +179,10 @@ let unitTests: [Target] = [
 /// What unit tests share, and the programs that they start.
 let support: [Target] = [
     module("TestSupport", ["StallModel", "StallQuery"], in: "Tests/Support/TestSupport"),
+    module(
+        "StoreTestSupport",
+        ["StallModel", "StallQuery", "StallStore", "StallIngest", "CSQLite", "TestSupport"],
+        in: "Tests/Support/StoreTestSupport"),
     cModule("CCaptureTesting", in: "Tests/Support/CCaptureTesting"),
     cModule("CFaultyDisk", ["CSQLite"], in: "Tests/Support/CFaultyDisk"),
     cModule("CTaskHook", in: "Tests/Support/CTaskHook"),
@@ -218,14 +233,14 @@ let truthTools: [Target] = [
         in: "HostSafety/Tool"),
     truth(
         "StoreFaults",
-        ["StallModel", "StallQuery", "StallStore", "StallArchive", "CSQLite", "CFaultyDisk"]
-            + ["TestSupport"],
+        ["StallModel", "StallQuery", "StallStore", "StallArchive", "StallIngest", "CSQLite"]
+            + ["CFaultyDisk", "TestSupport"],
         in: "StoreFaults", settings),
     truth("hostile-agent", ["StallAgent"], in: "Hostile/Agent", settings),
     truth(
         "hostile-fuzz",
-        ["StallModel", "StallQuery", "StallFormats", "StallStore", "StallArchive", "StallSymbols"]
-            + ["CStackCapture"],
+        ["StallModel", "StallQuery", "StallFormats", "StallStore", "StallArchive", "StallIngest"]
+            + ["StallSymbols", "CStackCapture"],
         in: "Hostile/Fuzz", settings),
 ]
 
@@ -249,7 +264,8 @@ let benchmarks: [Target] = [
         swift5),
     benchmark(
         "StoreBenchmark",
-        ["StallModel", "StallQuery", "StallStore", "StallArchive", "StallAnalysis", "CSQLite"]),
+        ["StallModel", "StallQuery", "StallStore", "StallArchive", "StallIngest", "StallAnalysis"]
+            + ["CSQLite"]),
     program("TargetCosts", ["StallAgent"], "Benchmarks/TargetCosts", settings),
 ]
 

@@ -3,8 +3,9 @@
 import CSQLite
 import Foundation
 import StallAnalysis
-import StallModel
 import StallArchive
+import StallIngest
+import StallModel
 import StallQuery
 import StallStore
 

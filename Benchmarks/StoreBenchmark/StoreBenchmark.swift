@@ -15,8 +15,8 @@
 import BenchmarkSupport
 import Foundation
 import StallAnalysis
+import StallIngest
 import StallModel
-import StallArchive
 
 let rules = DefaultGrouper()
 

@@ -3,8 +3,8 @@
 import CSQLite
 import Foundation
 import StallAnalysis
+import StallIngest
 import StallModel
-import StallArchive
 
 enum Taking {
     static func measure(in directory: String, stores: Int, reports: Int) throws {

@@ -1,6 +1,6 @@
 // A cluster as the store of a command.
 
-package import StallArchive
+package import StallIngest
 package import StallQuery
 
 /// The store at an address `clickhouse://user@host:port/database?cluster=name`.

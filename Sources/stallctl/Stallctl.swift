@@ -2,8 +2,8 @@
 
 internal import ArgumentParser
 internal import Glibc
+internal import StallIngest
 internal import StallModel
-internal import StallArchive
 internal import StallStore
 
 @main

@@ -1,20 +1,20 @@
 // Decides which group a report belongs to. The rules are the caller's (`ReportGrouper`); they are evaluated once for
 // stalls that show the same functions, since an evaluation costs a hundred times the budget of a report.
 
-internal import StallModel
-internal import StallQuery
-internal import StallStore
+package import StallModel
+package import StallQuery
+package import StallStore
 
 /// Decides reports' groups. When names or stacks have changed, `forget`.
-final class GroupDecider {
+package final class GroupDecider {
     /// The decision for one report.
-    struct Decision: Hashable {
-        var signature: Int64
+    package struct Decision: Hashable {
+        package var signature: Int64
         /// Every location on its stacks has been looked up.
-        var isNamed: Bool
+        package var isNamed: Bool
     }
 
-    private(set) var grouper: any ReportGrouper
+    package private(set) var grouper: any ReportGrouper
     private let connection: Connection
     private let number: (ReportGroup) throws -> Int64
     private var stacks: StackReader
@@ -41,7 +41,7 @@ final class GroupDecider {
     private static let groupedLimit = 20_000
 
     /// - Parameter number: Gives a group the number that decisions name it by.
-    init(
+    package init(
         _ connection: Connection, _ grouper: any ReportGrouper,
         number: @escaping (ReportGroup) throws -> Int64
     ) throws {
@@ -52,13 +52,13 @@ final class GroupDecider {
     }
 
     /// Decides by other rules from now on.
-    func use(_ grouper: any ReportGrouper) throws {
+    package func use(_ grouper: any ReportGrouper) throws {
         guard grouper.rulesHash != self.grouper.rulesHash else { return }
         self.grouper = grouper
         try forget()
     }
 
-    func forget() throws {
+    package func forget() throws {
         paths.removeAll(keepingCapacity: true)
         groups.removeAll(keepingCapacity: true)
         numbers.removeAll(keepingCapacity: true)
@@ -69,7 +69,7 @@ final class GroupDecider {
     /// - Parameters:
     ///   - samples: With the store's numbers of stacks; late ones have no say.
     ///   - duration_ns: How long the stall lasted.
-    func decide(
+    package func decide(
         _ samples: [StoredSample], of duration_ns: Int64, cause: CauseClass?, executable: BuildID?
     ) throws -> Decision {
         if paths.count > Self.pathLimit { try forget() }

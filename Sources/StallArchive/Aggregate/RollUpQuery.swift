@@ -213,7 +213,7 @@ struct RollUpQuery {
     ///
     /// - Parameter selection: Nil for all groups, which were not ranked before.
     mutating func addCells(_ span: RollUpBucketSpan, of selection: Selection? = nil) throws {
-        var cells = try cells(RollUpRows.columns, span, signatures: selection?.signatures)
+        var cells = try cells(RollUpTotals.columns, span, signatures: selection?.signatures)
         while let dimension = try cells.next() {
             let row = cells.row
             guard let hostName = host(try row.integer(at: 1)) else { continue }

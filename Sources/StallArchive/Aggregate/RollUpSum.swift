@@ -1,8 +1,8 @@
 // The sums of a question for roll-ups, by its key.
 
-internal import StallModel
-internal import StallQuery
-internal import StallStore
+package import StallModel
+package import StallQuery
+package import StallStore
 
 /// One group of the answer.
 struct RollUpSum {
@@ -167,8 +167,14 @@ struct RollUpSum {
 }
 
 extension RollUpTotals {
-    /// Adds a row's totals, with the columns of `RollUpRows.columns`.
-    mutating func add(_ row: Statement, at first: CInt) throws(StoreError) {
+    /// The columns that `add(_:at:)` reads, in its order.
+    package static let columns = """
+        report_count, total_ns, cpu_ns, min_ns, max_ns, max_source, max_seq, first_us, last_us,
+        histogram, delayed_ns
+        """
+
+    /// Adds a row's totals.
+    package mutating func add(_ row: Statement, at first: CInt) throws(StoreError) {
         row.go(to: first)
         count.addSaturated(try row.count())
         let total = try row.integer()
@@ -291,15 +297,15 @@ struct KnownDimensions {
 }
 
 /// The facts about a loop's row.
-struct LoopFacts {
-    var app: String
-    var version: String
-    var buildID: BuildID?
-    var name: String
-    var host: String
+package struct LoopFacts {
+    package var app: String
+    package var version: String
+    package var buildID: BuildID?
+    package var name: String
+    package var host: String
 
     /// The loops that a filter selects, by the numbers of their rows.
-    static func all(
+    package static func all(
         _ connection: Connection, _ filter: ReportFilter
     ) throws -> [Int64: LoopFacts] {
         let rows = try connection.prepare(

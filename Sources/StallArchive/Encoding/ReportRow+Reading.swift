@@ -20,7 +20,7 @@ extension ReportRow {
     }
 
     /// Refuses a row that no agent wrote. Readers of a store show such rows, which older programs imported.
-    func expectLimits(_ row: Statement) throws(StoreError) {
+    package func expectLimits(_ row: Statement) throws(StoreError) {
         try row.expect(start_us, in: 0...ValueLimits.time_us, "time in microseconds")
         try row.expect(
             max(duration_ns, cpu_ns, detectionDelay_ns, agent_ns), in: 0...ValueLimits.duration_ns,

@@ -5,7 +5,7 @@ package import StallStore
 
 extension Statement {
     /// A length of time that ingest takes.
-    func limited_ns(at column: CInt? = nil) throws(StoreError) -> Int64 {
+    package func limited_ns(at column: CInt? = nil) throws(StoreError) -> Int64 {
         try limited(at: column, 0...ValueLimits.duration_ns, "duration in nanoseconds")
     }
 
@@ -19,7 +19,7 @@ extension Statement {
     }
 
     /// Refuses a row with a number that is not in a range.
-    func expect(
+    package func expect(
         _ number: Int64, in range: ClosedRange<Int64>, _ noun: String
     ) throws(StoreError) {
         guard range.contains(number) else {
@@ -28,7 +28,7 @@ extension Statement {
     }
 
     /// A text of at most `limit` bytes, or the row is refused. Its length is read first.
-    func limitedText(
+    package func limitedText(
         at place: CInt? = nil, _ limit: Int, _ noun: String
     ) throws(StoreError) -> String {
         let column = place ?? next()
@@ -39,7 +39,7 @@ extension Statement {
         return text(at: column)
     }
 
-    func limitedOptionalText(
+    package func limitedOptionalText(
         at place: CInt? = nil, _ limit: Int, _ noun: String
     ) throws(StoreError) -> String? {
         let column = place ?? next()

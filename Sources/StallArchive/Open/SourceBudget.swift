@@ -3,33 +3,36 @@
 
 internal import CSQLite
 internal import Glibc
-internal import StallStore
+package import StallStore
 internal import Synchronization
 
 /// A flag that a job is to stop: the threads that read for it see it here.
-final class StopFlag: Sendable {
+package final class StopFlag: Sendable {
     private let flag = Atomic<Bool>(false)
-    var isSet: Bool { flag.load(ordering: .relaxed) }
-    func set() { flag.store(true, ordering: .relaxed) }
+
+    package init() {}
+
+    package var isSet: Bool { flag.load(ordering: .relaxed) }
+    package func set() { flag.store(true, ordering: .relaxed) }
 }
 
 /// The time that one source may take, of the threads that read and write for it.
 ///
 /// **Thread safety:** one thread at a time, as of the source itself.
-final class SourceBudget: @unchecked Sendable {
+package final class SourceBudget: @unchecked Sendable {
     private let limit_ns: UInt64
     private let stop: StopFlag
     private var spent_ns: UInt64 = 0
     private var began_ns: UInt64?
     /// Whether the job is to stop, for a function that only the job's own thread may call.
-    var poll: (() -> Bool)?
+    package var poll: (() -> Bool)?
 
     /// CPU time, which does not depend on the machine's load: some seconds, and more for a larger source.
     private static let least_ns: UInt64 = 6_000_000_000
     private static let perByte_ns: UInt64 = 2000
 
     /// - Parameter bytes: The source's bytes on the disk: holes of a file do not count.
-    init(bytes: Int64, stop: StopFlag) {
+    package init(bytes: Int64, stop: StopFlag) {
         limit_ns =
             Self.least_ns
             + UInt64(clamping: bytes).multipliedReportingOverflow(by: Self.perByte_ns).partialValue
@@ -45,7 +48,7 @@ final class SourceBudget: @unchecked Sendable {
     }
 
     /// Counts the time of `body`.
-    func spend<Answer, Failure: Error>(_ body: () throws(Failure) -> Answer) throws(Failure)
+    package func spend<Answer, Failure: Error>(_ body: () throws(Failure) -> Answer) throws(Failure)
         -> Answer
     {
         guard began_ns == nil else { return try body() }
@@ -59,7 +62,7 @@ final class SourceBudget: @unchecked Sendable {
     }
 
     /// Throws when reading is to end.
-    func check(_ path: String) throws(StoreError) {
+    package func check(_ path: String) throws(StoreError) {
         if isOver { throw error(path) }
     }
 

@@ -3,7 +3,7 @@
 
 internal import CSQLite
 internal import StallModel
-internal import StallStore
+package import StallStore
 
 extension StoreError {
     /// The same failure, of the link that was given instead of the file.
@@ -20,7 +20,7 @@ extension StoreError {
     }
 
     /// The error of a source for a failure of SQLite: no store of ours needs a statement that SQLite cannot run.
-    func ofSource(_ budget: SourceBudget) -> StoreError {
+    package func ofSource(_ budget: SourceBudget) -> StoreError {
         guard case .sqlite(let path, let code, let message) = self else { return self }
         return switch code & 0xff {
         case SQLITE_INTERRUPT: budget.error(path)

@@ -3,7 +3,7 @@
 internal import CSQLite
 internal import Glibc
 internal import StallModel
-internal import StallStore
+package import StallStore
 
 extension StoreFile {
     /// Opens a store for reading without changing anything in its directory.
@@ -15,7 +15,7 @@ extension StoreFile {
     /// - Parameters:
     ///   - budget: The limit of the cost of reading: for a source, whose maker is not known.
     ///   - migrates: Otherwise a store of an older schema is opened as it is.
-    static func openForReading(
+    package static func openForReading(
         path: String, wait: Duration, budget: SourceBudget? = nil, migrates: Bool = true
     ) throws(StoreError) -> StoreFile {
         try expectFile(path)
@@ -113,7 +113,7 @@ extension StoreFile {
         return StoreFile(path: path, connection: connection, role: role, schemaVersion: version)
     }
 
-    static func expectFile(_ path: String) throws(StoreError) {
+    package static func expectFile(_ path: String) throws(StoreError) {
         guard let facts = FileFacts(path) else { throw unreachable(path) }
         guard facts.isRegular else { throw .notAFile(path: path) }
         guard facts.size > 0 else {

@@ -1,25 +1,25 @@
 // Puts shared evidence and a report's numbers together again. The file may be a source's: its content is checked.
 
-internal import StallModel
-internal import StallStore
+package import StallModel
+package import StallStore
 
 /// Reads causes whose evidence is shared, and those that have it as text.
-final class EvidenceReader {
+package final class EvidenceReader {
     private let find: Statement
     private var known: [Int64: [UInt8]] = [:]
 
-    init(_ connection: Connection) throws {
+    package init(_ connection: Connection) throws {
         find = try connection.prepare(
             "select name, format from evidence_fact where evidence = ? order by position")
     }
 
     /// The cause of a row of `ReportRow.selected`.
-    func cause(ofReport rows: Statement) throws -> StallCause? {
+    package func cause(ofReport rows: Statement) throws -> StallCause? {
         try cause(rows, at: Self.causePlace, evidence: Self.evidencePlace)
     }
 
     /// The same as it is written by an agent.
-    func storedCause(ofReport rows: Statement) throws -> StoredCause? {
+    package func storedCause(ofReport rows: Statement) throws -> StoredCause? {
         try storedCause(rows, at: Self.causePlace, evidence: Self.evidencePlace)?.stored
     }
 
@@ -29,7 +29,7 @@ final class EvidenceReader {
     /// A cause in the columns `cause`, `cause_confidence` and `cause_detail`; nil where none is stored.
     ///
     /// - Parameter evidence: The column `evidence`, behind which are `evidence_numbers` and `cause_permille`.
-    func cause(_ rows: Statement, at column: CInt, evidence: CInt) throws -> StallCause? {
+    package func cause(_ rows: Statement, at column: CInt, evidence: CInt) throws -> StallCause? {
         rows.isNull(at: evidence)
             ? try rows.cause(at: column)
             : try storedCause(rows, at: column, evidence: evidence)?.cause

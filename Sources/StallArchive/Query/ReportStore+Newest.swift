@@ -104,7 +104,7 @@ extension Connection {
 
     /// The rules that the store's groups were decided by; nil for a store without groups. Of a text that is too long the
     /// beginning, which is refused as rules: it is not the same as none.
-    func storedRules() throws(StoreError) -> StoredRules? {
+    package func storedRules() throws(StoreError) -> StoredRules? {
         let state = try prepare(
             """
             select rules_hash, cast(
@@ -117,7 +117,7 @@ extension Connection {
     }
 
     /// The first day that roll-ups by host are complete from; nil for a store that has none.
-    func hostsFromDay() throws(StoreError) -> Int64? {
+    package func hostsFromDay() throws(StoreError) -> Int64? {
         let state = try prepare("select hosts_from_day from grouping")
         guard try state.step(), !state.isNull(at: 0) else { return nil }
         defer { state.reset() }
@@ -125,13 +125,13 @@ extension Connection {
         return try state.integer(at: 0) == .min ? .min : state.day(at: 0)
     }
 
-    var hasHostRollUps: Bool {
+    package var hasHostRollUps: Bool {
         get throws(StoreError) { try hostsFromDay() != nil }
     }
 
     /// The first day of which no report was pruned, so that its buckets count the existing reports; nil for a store
     /// without groups.
-    func firstWholeDay() throws(StoreError) -> Int64? {
+    package func firstWholeDay() throws(StoreError) -> Int64? {
         let state = try prepare("select pruned_before_us from grouping")
         guard try state.step() else { return nil }
         defer { state.reset() }

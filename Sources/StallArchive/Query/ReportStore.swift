@@ -244,14 +244,14 @@ func readImages(_ rows: Statement) throws -> [Image] {
 }
 
 /// A filter as SQL, with the values that its question marks stand for.
-struct Condition {
-    private(set) var sql = "true"
+package struct Condition {
+    package private(set) var sql = "true"
     private var values: [any SQLValue] = []
 
     /// - Parameters:
     ///   - table: The table to select from: reports, or rows that also have a loop and perhaps a `start_us`.
     ///   - signature: Only reports whose group has this hash.
-    init(_ filter: ReportFilter, table: String = "report", signature: Int64? = nil) {
+    package init(_ filter: ReportFilter, table: String = "report", signature: Int64? = nil) {
         if let signature {
             add("report.signature in (select id from signature where hash = ?)", signature)
         }
@@ -301,7 +301,7 @@ struct Condition {
     }
 
     /// - Parameter first: Values of question marks before the condition.
-    func bind(
+    package func bind(
         to statement: Statement, after first: [any SQLValue] = []
     ) throws(StoreError) {
         try statement.bind(all: first + values)

@@ -1,7 +1,7 @@
 // Rows back into stacks and the names of their locations.
 
-internal import StallModel
-internal import StallStore
+package import StallModel
+package import StallStore
 
 /// A stored stack, as locations and as frames.
 struct StoredStack {
@@ -37,9 +37,9 @@ struct FunctionPath: Hashable {
 /// A location in code, and the functions there.
 ///
 /// Shared by all stacks that pass through it; a class, so that reading it copies nothing.
-final class Place {
-    let location: CodeLocation
-    let frames: [Frame]
+package final class Place {
+    package let location: CodeLocation
+    package let frames: [Frame]
     let isLookedUp: Bool
     /// Two locations of one value show the same functions.
     private(set) lazy var functions: UInt64 = FunctionPath.hash(of: frames)
@@ -114,7 +114,7 @@ struct StackRows {
 }
 
 /// Reads stacks; each stack and each location is read once.
-final class StackReader {
+package final class StackReader {
     private let rows: StackRows
     /// The stacks read last; all are forgotten when there are many, since a stack is large and a store may have
     /// millions.
@@ -122,7 +122,7 @@ final class StackReader {
     private static let stackCapacity = 2048
     private var places: [Int64: Place] = [:]
 
-    init(_ connection: Connection) throws { rows = try StackRows(connection) }
+    package init(_ connection: Connection) throws { rows = try StackRows(connection) }
 
     /// Nil when the store has no stack of this number.
     func stack(_ id: Int64) throws -> StoredStack? {
@@ -170,7 +170,7 @@ final class StackReader {
     }
 
     /// A location by its number, and its frames.
-    func place(_ id: Int64) throws -> Place {
+    package func place(_ id: Int64) throws -> Place {
         if let place = places[id] { return place }
         let place = try rows.place(id)
         places[id] = place

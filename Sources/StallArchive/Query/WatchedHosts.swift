@@ -1,6 +1,6 @@
 // The machines that a central store has watched time of, and until when.
 
-internal import StallModel
+package import StallModel
 package import StallQuery
 package import StallStore
 
@@ -8,7 +8,7 @@ extension Connection {
     /// The machines and apps of the last days; none in an agent's store.
     ///
     /// **Cost:** grows with the loops of the last 32 days.
-    func watchedHosts(at now: UnixTime) throws -> [WatchedHost] {
+    package func watchedHosts(at now: UnixTime) throws -> [WatchedHost] {
         guard try hasExposureDays else { return [] }
         let rows = try prepare(
             """
@@ -27,14 +27,5 @@ extension Connection {
                     last: UnixTime(microseconds: try rows.time_us())))
         }
         return WatchedHost.recent(hosts, at: now)
-    }
-}
-
-extension Ingest {
-    /// The machines that the central store has watched time of.
-    package func watchedHosts() throws(StoreError) -> [WatchedHost] {
-        try StoreError.catching(path: file.path) {
-            try file.connection.watchedHosts(at: clock())
-        }
     }
 }

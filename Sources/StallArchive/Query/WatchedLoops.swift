@@ -1,10 +1,10 @@
 // The loops that recorded how long they were watched: only their stalls have rates.
 
 internal import StallModel
-internal import StallStore
+package import StallStore
 
 /// The loops of each source that have watched time.
-struct WatchedLoops {
+package struct WatchedLoops {
     private struct Key: Hashable {
         var source, loop: Int64
     }
@@ -13,7 +13,7 @@ struct WatchedLoops {
 
     /// A central store notes them, also of watched time that was deleted since; in an agent's store they are derived
     /// from the watched time itself.
-    init(_ connection: Connection) throws {
+    package init(_ connection: Connection) throws {
         let table = try connection.isGrouped ? "watched_loop" : "exposure"
         let rows = try connection.prepare("select distinct source, loop from \(table)")
         while try rows.step() {
@@ -25,7 +25,7 @@ struct WatchedLoops {
         keys.contains(Key(source: source, loop: loop))
     }
 
-    func contains(_ report: CountedReport) -> Bool {
+    package func contains(_ report: CountedReport) -> Bool {
         contains(source: report.entry.source, loop: report.loop)
     }
 }

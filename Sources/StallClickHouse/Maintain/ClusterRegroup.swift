@@ -1,7 +1,8 @@
 // New rules for the reports of a cluster, a day at a time: the day's reports are fetched into a store in memory, grouped there
 // as those of a file are, and copied back under the keys that they had.
 
-package import StallArchive
+internal import StallArchive
+package import StallIngest
 package import StallModel
 package import StallQuery
 internal import StallStore

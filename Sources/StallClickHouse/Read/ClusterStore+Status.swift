@@ -1,6 +1,5 @@
 // A cluster in numbers.
 
-internal import StallArchive
 import StallModel
 package import StallQuery
 internal import StallStore

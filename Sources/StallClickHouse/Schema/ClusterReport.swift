@@ -1,6 +1,5 @@
 // A report in the cluster's table, written and read: hashes in the place of row numbers.
 
-internal import StallArchive
 internal import StallModel
 internal import StallStore
 

@@ -2,8 +2,8 @@
 // ingest does, and copied from there: an acknowledgement waits for the last shard.
 
 internal import StallAnalysis
-internal import StallArchive
 import StallClickHouse
+internal import StallIngest
 package import StallModel
 package import StallStore
 

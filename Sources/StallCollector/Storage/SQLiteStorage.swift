@@ -2,8 +2,8 @@
 
 internal import Glibc
 internal import StallAnalysis
-internal import StallArchive
 internal import StallFormats
+internal import StallIngest
 package import StallModel
 import StallQuery
 package import StallStore

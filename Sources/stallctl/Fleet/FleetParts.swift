@@ -1,7 +1,6 @@
 // The parts of the fleet that this build has: all of them with the package trait Fleet, none without it.
 
 internal import ArgumentParser
-internal import StallArchive
 #if Fleet
 internal import StallClickHouse
 #endif

@@ -5,6 +5,7 @@
 internal import ArgumentParser
 internal import StallAnalysis
 internal import StallArchive
+internal import StallIngest
 internal import StallModel
 internal import StallPush
 internal import StallStore

@@ -3,8 +3,8 @@
 
 internal import Foundation
 internal import StallAnalysis
-internal import StallArchive
 internal import StallFormats
+internal import StallIngest
 internal import StallModel
 internal import StallQuery
 

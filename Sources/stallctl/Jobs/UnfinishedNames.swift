@@ -3,6 +3,7 @@
 
 internal import StallAnalysis
 internal import StallArchive
+internal import StallIngest
 internal import StallModel
 internal import StallQuery
 internal import StallSymbolFiles

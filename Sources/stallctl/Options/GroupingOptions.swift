@@ -4,6 +4,7 @@ internal import ArgumentParser
 internal import Foundation
 internal import StallAnalysis
 internal import StallArchive
+internal import StallIngest
 internal import StallModel
 internal import StallQuery
 internal import Synchronization

@@ -2,6 +2,7 @@
 
 internal import ArgumentParser
 internal import StallArchive
+internal import StallIngest
 internal import StallModel
 internal import StallQuery
 internal import StallStore

@@ -1,6 +1,6 @@
 // Stores at addresses: a command does not know which kinds of them there are.
 
-internal import StallArchive
+internal import StallIngest
 
 /// Opens the stores of one kind.
 struct StoreOpener: Sendable {

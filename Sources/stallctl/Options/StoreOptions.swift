@@ -2,8 +2,8 @@
 
 internal import ArgumentParser
 internal import Foundation
+internal import StallIngest
 internal import StallModel
-internal import StallArchive
 internal import StallQuery
 
 struct StoreOptions: ParsableArguments {

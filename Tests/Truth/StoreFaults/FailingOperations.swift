@@ -2,8 +2,8 @@
 
 import CFaultyDisk
 import Foundation
+import StallIngest
 import StallModel
-import StallArchive
 import StallStore
 import TestSupport
 

@@ -1,7 +1,7 @@
 // Agents and jobs that may open 8 to 24 descriptors: what cannot be opened is an error, never a crash, a hang or a loss.
 
 import Glibc
-import StallArchive
+import StallIngest
 import TestSupport
 
 enum FewDescriptors {

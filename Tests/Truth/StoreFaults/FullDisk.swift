@@ -2,8 +2,8 @@
 
 import Foundation
 import Glibc
+import StallIngest
 import StallModel
-import StallArchive
 import StallStore
 import TestSupport
 

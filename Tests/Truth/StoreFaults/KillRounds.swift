@@ -4,6 +4,7 @@
 import Foundation
 import StallModel
 import StallArchive
+import StallIngest
 import StallQuery
 import StallStore
 import TestSupport

@@ -2,7 +2,7 @@
 // job that ingests.
 
 import Glibc
-import StallArchive
+import StallIngest
 import TestSupport
 
 enum KilledOperations {

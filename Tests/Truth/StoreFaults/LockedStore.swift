@@ -1,8 +1,8 @@
 // Another process holds an agent's store for longer than a statement waits (SQLITE_BUSY), and is killed.
 
 import Glibc
+import StallIngest
 import StallModel
-import StallArchive
 import StallStore
 import TestSupport
 

@@ -4,6 +4,7 @@ import CSQLite
 import Glibc
 import StallModel
 import StallArchive
+import StallIngest
 import StallQuery
 
 /// The counts of the last line.

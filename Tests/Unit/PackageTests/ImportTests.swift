@@ -19,7 +19,11 @@ import Testing
         ]),
         // The store again, for programs that no app has in it: what an agent writes is read through the same connection.
         "StallArchive": system.union([
-            "StallModel", "StallQuery", "StallStore", "CLinux", "CSQLite", "Dispatch",
+            "StallModel", "StallQuery", "StallStore", "CLinux", "CSQLite",
+        ]),
+        // Writes what StallArchive reads; never the other way round.
+        "StallIngest": system.union([
+            "StallModel", "StallQuery", "StallStore", "StallArchive", "CSQLite", "Dispatch",
         ]),
         // Likewise for symbols: the files that a user gives, which the symbolizer that an agent has reads.
         "StallSymbolFiles": ["StallModel", "StallQuery", "StallSymbols", "Foundation"],
@@ -30,7 +34,8 @@ import Testing
         "StallPush": system.union(["StallModel", "StallQuery", "StallHTTP", "Foundation"]),
         // Another kind of store. SQLite stays the codec at both ends, so it sees the store's modules.
         "StallClickHouse": system.union([
-            "StallModel", "StallQuery", "StallHTTP", "StallStore", "StallArchive", "Dispatch",
+            "StallModel", "StallQuery", "StallHTTP", "StallStore", "StallArchive", "StallIngest",
+            "Dispatch",
         ]),
         "StallAgent": system.union([
             "StallModel", "CLinux", "StallRunLoop", "StallDetection", "StallCapture",
@@ -56,12 +61,12 @@ import Testing
         "StallDoctor": system.union(["StallAgent", "StallModel", "CLinux"]),
         "stallctl": system.union([
             "StallModel", "StallQuery", "StallSymbols", "StallSymbolFiles", "StallStore",
-            "StallArchive", "StallAnalysis", "StallFormats", "StallHTTP", "StallPush",
-            "StallClickHouse", "StallGzip", "CZlib", "StallInspection", "StallCause", "StallDoctor",
-            "ArgumentParser", "Foundation",
+            "StallArchive", "StallIngest", "StallAnalysis", "StallFormats", "StallHTTP",
+            "StallPush", "StallClickHouse", "StallGzip", "CZlib", "StallInspection", "StallCause",
+            "StallDoctor", "ArgumentParser", "Foundation",
         ]),
         "StallCollector": system.union([
-            "StallModel", "StallQuery", "StallStore", "StallArchive", "StallAnalysis",
+            "StallModel", "StallQuery", "StallStore", "StallIngest", "StallAnalysis",
             "StallFormats", "StallGzip", "StallClickHouse", "Foundation",
         ]),
         "stall-collector": system.union([

@@ -1,9 +1,11 @@
 import Foundation
 import StallModel
 @testable import StallArchive
+@testable import StallIngest
 import StallQuery
 @testable import StallStore
 import Testing
+import StoreTestSupport
 import TestSupport
 
 /// Goal: every migration in the folder is in the binary, and a new store has the schema that they make together.

@@ -3,6 +3,7 @@
 internal import ArgumentParser
 internal import StallAnalysis
 internal import StallArchive
+internal import StallIngest
 
 struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(

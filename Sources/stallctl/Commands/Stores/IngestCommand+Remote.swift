@@ -2,8 +2,8 @@
 
 internal import ArgumentParser
 internal import StallAnalysis
-internal import StallArchive
 internal import StallFormats
+internal import StallIngest
 internal import StallModel
 
 extension IngestCommand {

@@ -4,8 +4,8 @@
 internal import ArgumentParser
 internal import StallAnalysis
 internal import StallFormats
+internal import StallIngest
 internal import StallModel
-internal import StallArchive
 internal import StallQuery
 
 struct IngestCommand: ParsableCommand {

@@ -1,7 +1,7 @@
 // `migrate`: upgrades a store to the newest schema when no agent or ingest will.
 
 internal import ArgumentParser
-internal import StallArchive
+internal import StallIngest
 
 struct Migrate: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -4,6 +4,7 @@ internal import ArgumentParser
 internal import StallAnalysis
 internal import StallModel
 internal import StallArchive
+internal import StallIngest
 
 struct Prune: ParsableCommand {
     static let configuration = CommandConfiguration(

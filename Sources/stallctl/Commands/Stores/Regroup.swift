@@ -4,6 +4,7 @@ internal import ArgumentParser
 internal import StallAnalysis
 internal import StallModel
 internal import StallArchive
+internal import StallIngest
 import StallQuery
 
 struct Regroup: ParsableCommand {

@@ -2,7 +2,7 @@
 
 internal import ArgumentParser
 internal import StallAnalysis
-internal import StallArchive
+internal import StallIngest
 internal import StallModel
 import StallQuery
 

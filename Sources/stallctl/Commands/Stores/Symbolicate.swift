@@ -2,8 +2,8 @@
 
 internal import ArgumentParser
 internal import StallAnalysis
+internal import StallIngest
 internal import StallModel
-internal import StallArchive
 import StallQuery
 internal import StallSymbolFiles
 

@@ -1,8 +1,8 @@
 // The result of `ingest` as text and JSON.
 
 internal import StallAnalysis
+internal import StallIngest
 internal import StallModel
-internal import StallArchive
 import StallQuery
 internal import StallStore
 

@@ -1,7 +1,7 @@
 // Progress bar on stderr. Prints nothing unless stderr is a terminal.
 
 internal import Glibc
-internal import StallArchive
+internal import StallIngest
 
 struct ProgressLine {
     private let isShown = isatty(STDERR_FILENO) == 1

@@ -1,8 +1,8 @@
 // The list of quarantined files, as JSON lines beside the store.
 
 internal import Foundation
-internal import StallArchive
 internal import StallFormats
+internal import StallIngest
 
 extension Quarantine {
     init(store: String) {

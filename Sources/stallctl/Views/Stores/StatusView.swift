@@ -1,6 +1,6 @@
 // A store's summary.
 
-internal import StallArchive
+internal import StallIngest
 internal import StallModel
 internal import StallQuery
 

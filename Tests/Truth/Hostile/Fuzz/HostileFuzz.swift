@@ -11,6 +11,7 @@ import Glibc
 import StallFormats
 import StallModel
 import StallArchive
+import StallIngest
 import StallQuery
 import StallSymbols
 

@@ -2,6 +2,7 @@ import Foundation
 import StallArchive
 import StallClickHouse
 import StallHTTP
+import StallIngest
 import StallModel
 import StallQuery
 import StallStore

@@ -1,6 +1,7 @@
 import Foundation
 import StallArchive
 import StallClickHouse
+import StallIngest
 import StallModel
 import StallQuery
 import StallStore

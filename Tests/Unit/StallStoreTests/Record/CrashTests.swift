@@ -1,9 +1,11 @@
 import Foundation
 import StallModel
 import StallArchive
+import StallIngest
 import StallQuery
 import StallStore
 import Testing
+import StoreTestSupport
 import TestSupport
 
 /// Goal: what a call has returned from survives kill -9, and what was killed half-way does no harm.

@@ -1,9 +1,11 @@
 import StallModel
 import StallQuery
+import StoreTestSupport
 import TestSupport
 import Testing
 
 @testable import StallArchive
+@testable import StallIngest
 @testable import StallStore
 
 /// Goal: watched time and suppressed stalls reach the central store as the agent counted them, once, and are pruned

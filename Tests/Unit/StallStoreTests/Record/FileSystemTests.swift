@@ -2,9 +2,11 @@ import Foundation
 import Glibc
 import StallModel
 import StallArchive
+import StallIngest
 import StallQuery
 import StallStore
 import Testing
+import StoreTestSupport
 import TestSupport
 
 /// Goal: a full or read-only disk costs what does not fit, nothing else, and is no riddle to who

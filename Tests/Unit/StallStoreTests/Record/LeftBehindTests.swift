@@ -3,9 +3,11 @@ import Foundation
 import StallModel
 import StallQuery
 import Testing
+import StoreTestSupport
 import TestSupport
 
 @testable import StallArchive
+@testable import StallIngest
 @testable import StallStore
 
 /// Goal: a stall that a process detected and could not write, because it was killed or its heap was locked forever, is

@@ -2,9 +2,11 @@ import Foundation
 import Glibc
 import StallModel
 import StallArchive
+import StallIngest
 import StallQuery
 import StallStore
 import Testing
+import StoreTestSupport
 import TestSupport
 
 /// Goal: a store always stays within its limits, keeps the newest reports, and contains nothing that no report refers

@@ -1,8 +1,10 @@
 import Foundation
 import StallArchive
+import StallIngest
 import StallModel
 import StallStore
 import Testing
+import StoreTestSupport
 import TestSupport
 
 /// Goal: no store, of whatever origin, makes its reader or writer delete another file, or believe one of another user.

@@ -1,8 +1,10 @@
 import StallModel
 import StallArchive
+import StallIngest
 import StallQuery
 import StallStore
 import Testing
+import StoreTestSupport
 import TestSupport
 
 /// Goal: what an agent records is what one reads, in the agent's store and after `ingest`, byte for

@@ -4,6 +4,7 @@ import StallArchive
 import StallQuery
 import StallStore
 import Testing
+import StoreTestSupport
 import TestSupport
 
 /// Goal: every moment of a stall belongs to exactly one sample, and storing does not change weights.

@@ -1,6 +1,6 @@
 import ArgumentParser
 import Foundation
-import StallArchive
+import StallIngest
 import TestSupport
 import Testing
 

@@ -5,6 +5,7 @@ import Glibc
 import StallAnalysis
 import StallArchive
 import StallFormats
+import StallIngest
 import StallModel
 import StallQuery
 import StallStore

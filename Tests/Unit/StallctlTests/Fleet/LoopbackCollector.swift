@@ -5,8 +5,8 @@
 import Foundation
 import Glibc
 import StallAnalysis
-import StallArchive
 import StallFormats
+import StallIngest
 import StallModel
 import StallQuery
 import StallStore

@@ -7,7 +7,7 @@ import StallStore
 import TestSupport
 import Testing
 
-@testable import StallArchive
+@testable import StallIngest
 
 /// Goal: what `--delete` and `--archive` remove is in the store, or was there and is counted.
 /// Method: lines of some machines in many files, in a random mix of imports, prunes and lines of later versions. Each

@@ -7,7 +7,7 @@ import StallStore
 import TestSupport
 import Testing
 
-@testable import StallArchive
+@testable import StallIngest
 @testable import stallctl
 
 /// Goal: each row of a file that `ingest` deletes or archives is in the store, whatever its kind.

@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import StallAnalysis
 import StallArchive
+import StallIngest
 import StallModel
 import StallQuery
 import StallStore

@@ -2,6 +2,7 @@ import Foundation
 import StallAnalysis
 import StallArchive
 import StallFormats
+import StallIngest
 import StallModel
 import StallQuery
 import StallStore

@@ -1,6 +1,7 @@
 import Foundation
 import StallAnalysis
 import StallArchive
+import StallIngest
 import StallModel
 import StallQuery
 import TestSupport

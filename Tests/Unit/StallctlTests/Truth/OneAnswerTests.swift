@@ -2,6 +2,7 @@ import Foundation
 import StallAnalysis
 import StallModel
 import StallArchive
+import StallIngest
 import StallQuery
 import TestSupport
 import Testing

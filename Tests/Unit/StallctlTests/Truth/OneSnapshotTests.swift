@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import StallAnalysis
 import StallArchive
+import StallIngest
 import StallModel
 import StallQuery
 import TestSupport

@@ -1,6 +1,5 @@
 import Foundation
 import StallAnalysis
-import StallArchive
 import StallModel
 import StallQuery
 import StallStore
