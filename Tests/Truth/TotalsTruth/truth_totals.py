@@ -414,7 +414,8 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("stallctl")
     parser.add_argument("migrations")
-    parser.add_argument("scratch")
+    # Absolute: lost.py runs stallctl in folders of its own.
+    parser.add_argument("scratch", type=os.path.abspath)
     parser.add_argument("--stores", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=15)
     parser.add_argument("--sabotage", action="store_true")
