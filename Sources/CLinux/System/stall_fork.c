@@ -13,13 +13,15 @@
 
 #include "stall_clock.h"
 
-enum { LONGEST_WAIT_NS = 100000000, LONGEST_DEFERRAL_NS = 1000000000 };
+enum { LONGEST_WAIT_NS = 100000000, LONGEST_LIBRARY_WAIT_NS = 20000000, LONGEST_DEFERRAL_NS = 1000000000 };
 
 uint32_t stall_fork_count = 0;
 
 static uint32_t forking;   // threads between the beginning of a fork and its end
 static uint32_t deferring; // threads that defer forks
+static uint32_t in_library; // threads inside a library with locks of its own
 static uint32_t vain;      // forks that waited in vain
+static bool left_library;  // this process was forked while one of them was inside
 
 static __thread struct {
     uint32_t depth, generation;
@@ -39,10 +41,26 @@ static void wake_all(const uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE
 
 static bool is_deferring(void) { return own.depth > 0 && own.generation == stall_fork_generation(); }
 
-static void stop_deferring(void) {
-    __atomic_fetch_sub(&deferring, 1, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&forking, __ATOMIC_SEQ_CST) != 0) wake_all(&deferring);
+static void leave(uint32_t *threads) {
+    __atomic_fetch_sub(threads, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&forking, __ATOMIC_SEQ_CST) != 0) wake_all(threads);
 }
+
+static void enter(uint32_t *threads) {
+    uint64_t deadline_ns = 0;
+    for (;;) {
+        __atomic_fetch_add(threads, 1, __ATOMIC_SEQ_CST);
+        const uint32_t others = __atomic_load_n(&forking, __ATOMIC_SEQ_CST);
+        if (others == 0) break;
+        if (deadline_ns == 0) deadline_ns = stall_monotonic_ns() + LONGEST_DEFERRAL_NS;
+        // An app's own handler before fork may wait for this thread.
+        if (stall_monotonic_ns() >= deadline_ns) break;
+        leave(threads);
+        wait_on(&forking, others, deadline_ns);
+    }
+}
+
+static void stop_deferring(void) { leave(&deferring); }
 
 void stall_fork_defer(void) {
     if (is_deferring()) {
@@ -52,17 +70,7 @@ void stall_fork_defer(void) {
     const int saved = errno;
     own.depth = 1;
     own.generation = stall_fork_generation();
-    uint64_t deadline_ns = 0;
-    for (;;) {
-        __atomic_fetch_add(&deferring, 1, __ATOMIC_SEQ_CST);
-        const uint32_t others = __atomic_load_n(&forking, __ATOMIC_SEQ_CST);
-        if (others == 0) break;
-        if (deadline_ns == 0) deadline_ns = stall_monotonic_ns() + LONGEST_DEFERRAL_NS;
-        // An app's own handler before fork may wait for this thread.
-        if (stall_monotonic_ns() >= deadline_ns) break;
-        stop_deferring();
-        wait_on(&forking, others, deadline_ns);
-    }
+    enter(&deferring);
     errno = saved;
 }
 
@@ -94,6 +102,25 @@ void stall_fork_end_wait(bool began) {
     if (began) stall_fork_defer();
 }
 
+bool stall_fork_enter_library(void) {
+    if (!stall_fork_begin_wait()) return false;
+    const int saved = errno;
+    enter(&in_library);
+    errno = saved;
+    return true;
+}
+
+void stall_fork_leave_library(bool entered) {
+    if (!entered) return;
+    const int saved = errno;
+    // In a child that a callback of the library forked, no thread is inside.
+    if (own.generation == stall_fork_generation()) leave(&in_library);
+    errno = saved;
+    stall_fork_end_wait(true);
+}
+
+bool stall_fork_left_library(void) { return left_library; }
+
 void stall_fork_let_pass(void) {
     if (__atomic_load_n(&forking, __ATOMIC_RELAXED) != 0) stall_fork_end_wait(stall_fork_begin_wait());
 }
@@ -107,12 +134,19 @@ static void begin_fork(void) {
     while (others > least && wait_on(&deferring, others, deadline_ns))
         others = __atomic_load_n(&deferring, __ATOMIC_SEQ_CST);
     if (others > least) __atomic_fetch_add(&vain, 1, __ATOMIC_RELAXED);
+    others = __atomic_load_n(&in_library, __ATOMIC_SEQ_CST);
+    const uint64_t end_ns = others > 0 ? stall_monotonic_ns() + LONGEST_LIBRARY_WAIT_NS : 0;
+    while (others > 0 && wait_on(&in_library, others, end_ns)) others = __atomic_load_n(&in_library, __ATOMIC_SEQ_CST);
     errno = saved;
 }
 
 static void end_fork(void) {
     const int saved = errno;
-    if (__atomic_sub_fetch(&forking, 1, __ATOMIC_SEQ_CST) == 0) wake_all(&forking);
+    // The child of a fork that a signal handler called within another one returns into that, and has no fork to end.
+    uint32_t others = __atomic_load_n(&forking, __ATOMIC_SEQ_CST);
+    while (others > 0
+           && !__atomic_compare_exchange_n(&forking, &others, others - 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {}
+    if (others == 1) wake_all(&forking);
     errno = saved;
 }
 
@@ -121,6 +155,7 @@ static void begin_child(void) {
     __atomic_fetch_add(&stall_fork_count, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&forking, 0, __ATOMIC_SEQ_CST);
     __atomic_store_n(&deferring, 0, __ATOMIC_SEQ_CST);
+    if (__atomic_exchange_n(&in_library, 0, __ATOMIC_SEQ_CST) != 0) left_library = true;
     __atomic_store_n(&vain, 0, __ATOMIC_RELAXED);
 }
 

@@ -27,6 +27,12 @@ void stall_fork_end_work(void);
 bool stall_fork_begin_wait(void);
 void stall_fork_end_wait(bool began);
 
+/// As `stall_fork_begin_wait`, for calls of a library that has locks of its own: a fork waits for its end, 20 ms at most.
+bool stall_fork_enter_library(void);
+void stall_fork_leave_library(bool entered);
+/// Whether this process was forked while a thread was inside of one. A lock that it had there stays taken.
+bool stall_fork_left_library(void);
+
 /// Lets a fork that waits for this thread's work happen now. Costs one load if there is none.
 void stall_fork_let_pass(void);
 

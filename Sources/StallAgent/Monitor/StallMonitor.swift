@@ -136,9 +136,9 @@ public final class StallMonitor: Sendable {
         logUnknownLayouts(to: logger)
         // Reads the time zone, for the default log handler: not only with the first warning, under a filter perhaps.
         tzset()
-        guard !stall_fork_left_lock_taken() else {
+        guard !stall_fork_left_library() else {
             return logger.error(
-                "stalls will not be recorded: a thread was in SQLite when this process was forked")
+                "stalls will not be recorded: this process was forked while a thread was in SQLite")
         }
         guard let watchdog = Watchdog() else {
             return logger.error("stalls will not be recorded: \(AgentThread.failureText)")

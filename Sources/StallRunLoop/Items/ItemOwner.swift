@@ -1,6 +1,7 @@
 // The loop that an item belongs to, and whether it is still valid: both in one atomic word, so that claiming an item
 // and invalidating it cannot miss each other. Loops are named by number; a number is never used again.
 
+internal import Glibc
 internal import Synchronization
 
 /// The owner of an item that belongs to at most one loop.
@@ -82,7 +83,7 @@ enum LivingLoops {
     private static let numbers = Atomic<UInt64>(0)
     static let loops = Locked<[UInt64: Unmanaged<EventRunLoop>]>([:])
     /// By the thread that forks; see ``ForkHandlers``. It has the lock then.
-    nonisolated(unsafe) static var isHeldForFork = false
+    nonisolated(unsafe) static var forkHolder: pthread_t = 0
 
     static func newNumber() -> UInt64 { numbers.wrappingAdd(1, ordering: .relaxed).newValue }
 

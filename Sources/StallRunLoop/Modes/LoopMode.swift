@@ -1,6 +1,8 @@
 // The name under which sources, timers, observers and blocks are grouped; a run serves one mode.
 // Names are interned for the whole process, so that comparing two modes compares two numbers.
 
+internal import Glibc
+
 /// The name of a run-loop mode. Any string makes one; the same string makes the same mode.
 ///
 /// **Cost:** making one from a string takes a lock and a table look-up, and the name is kept for the life of the
@@ -53,13 +55,16 @@ enum LoopModeNames {
 
     private static let table = Locked(Table())
 
-    nonisolated(unsafe) private static var isHeldForFork = false
+    nonisolated(unsafe) private static var forkHolder: pthread_t = 0
 
     /// See ``ForkHandlers``.
-    static func holdForFork() { isHeldForFork = table.lockForFork() }
+    static func holdForFork() {
+        if forkHolder != pthread_self(), table.lockForFork() { forkHolder = pthread_self() }
+    }
     static func letGoAfterFork() {
-        if isHeldForFork { table.unlockAfterFork() }
-        isHeldForFork = false
+        guard forkHolder == pthread_self() else { return }
+        forkHolder = 0
+        table.unlockAfterFork()
     }
 
     static func number(of name: String) -> UInt32 {

@@ -78,7 +78,7 @@ struct LockWord {
     /// Takes it for the time of a fork, so that the child does not get it from a thread that it does not have. False
     /// when it stays taken: a fork in a signal handler may have interrupted the thread that has it.
     func lockForFork() -> Bool {
-        for look in 0..<1_000 {
+        for look in 0..<2_500 {
             if tryLock() { return true }
             if look < 100 { sched_yield() } else { usleep(50) }
         }

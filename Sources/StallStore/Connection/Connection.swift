@@ -57,9 +57,9 @@ package final class Connection {
             }
         let name = access == .inMemory ? ":memory:" : file
         let files = GuardedFiles.name()
-        let waits = stall_fork_begin_wait()
+        let isInside = stall_fork_enter_library()
         let code = sqlite3_open_v2(name, &handle, flags | SQLITE_OPEN_NOMUTEX, files)
-        stall_fork_end_wait(waits)
+        stall_fork_leave_library(isInside)
         guard code == SQLITE_OK, let handle else {
             let error = StoreError(
                 code: code, message: Self.reason(handle) ?? String(cString: sqlite3_errstr(code)),
@@ -80,16 +80,16 @@ package final class Connection {
 
     deinit {
         // Statements hold the connection, so there are none.
-        let waits = stall_fork_begin_wait()
+        let isInside = stall_fork_enter_library()
         sqlite3_close_v2(handle)
-        stall_fork_end_wait(waits)
+        stall_fork_leave_library(isInside)
     }
 
     /// Closes the database now. Its statements must be gone.
     package func close() throws(StoreError) {
-        let waits = stall_fork_begin_wait()
+        let isInside = stall_fork_enter_library()
         let code = sqlite3_close(handle)
-        stall_fork_end_wait(waits)
+        stall_fork_leave_library(isInside)
         guard code == SQLITE_OK else { throw error(code) }
         handle = nil
     }
@@ -109,9 +109,9 @@ package final class Connection {
     /// Runs statements of which no answer is wanted, to their ends.
     package func execute(_ sql: String) throws(StoreError) {
         guard let handle else { throw isClosed }
-        let waits = stall_fork_begin_wait()
+        let isInside = stall_fork_enter_library()
         let code = sqlite3_exec(handle, sql, nil, nil, nil)
-        stall_fork_end_wait(waits)
+        stall_fork_leave_library(isInside)
         guard code == SQLITE_OK else { throw error(code) }
     }
 

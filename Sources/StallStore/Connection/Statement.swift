@@ -14,10 +14,10 @@ package final class Statement {
     package init(_ sql: String, on connection: Connection) throws(StoreError) {
         guard let database = connection.handle else { throw connection.isClosed }
         var prepared: OpaquePointer?
-        let waits = stall_fork_begin_wait()
+        let isInside = stall_fork_enter_library()
         let code = sqlite3_prepare_v3(
             database, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &prepared, nil)
-        stall_fork_end_wait(waits)
+        stall_fork_leave_library(isInside)
         guard code == SQLITE_OK, let prepared else { throw connection.error(code) }
         handle = prepared
         self.connection = connection
@@ -59,9 +59,9 @@ package final class Statement {
     /// more.
     package func step() throws(StoreError) -> Bool {
         endRow()
-        let waits = stall_fork_begin_wait()
+        let isInside = stall_fork_enter_library()
         let code = sqlite3_step(handle)
-        stall_fork_end_wait(waits)
+        stall_fork_leave_library(isInside)
         if code == SQLITE_ROW { return true }
         let error = code == SQLITE_DONE ? nil : connection.error(code)
         sqlite3_reset(handle)

@@ -30,7 +30,6 @@ package final class AgentStore {
         path: String, run: ProcessRun, limits: StoreLimits = StoreLimits(),
         wait: Duration = .seconds(5)
     ) throws(StoreError) {
-        SQLiteLocks.holdInForks()
         var run = run
         run.app = run.app.clipped(toBytes: ValueLimits.nameBytes)
         run.version = run.version.clipped(toBytes: ValueLimits.nameBytes)

@@ -95,6 +95,48 @@ import Testing
             exit(0)
         }
     }
+
+    @Test func `a child knows that a thread was inside a library at the fork`() async {
+        await #expect(processExitsWith: .success) {
+            stall_fork_prepare()
+            let (isInside, mayLeave) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+            let worker = onThread {
+                guard !stall_fork_enter_library() else { exit(1) }
+                stall_fork_begin_work()
+                let entered = stall_fork_enter_library()
+                isInside.signal()
+                mayLeave.wait()
+                stall_fork_leave_library(entered)
+                stall_fork_end_work()
+            }
+            isInside.wait()
+            let child = forkProcess {
+                guard stall_fork_left_library() else { return 1 }
+                return wait(for: forkProcess { stall_fork_left_library() ? 0 : 1 }) == 0 ? 0 : 2
+            }
+            guard wait(for: child) == 0, !stall_fork_left_library() else { exit(2) }
+            mayLeave.signal()
+            worker.wait()
+            exit(wait(for: forkProcess { stall_fork_left_library() ? 1 : 0 }) == 0 ? 0 : 3)
+        }
+    }
+
+    @Test func `forks of several threads leave no lock of a loop taken`() async {
+        await #expect(processExitsWith: .success) {
+            let loop = EventRunLoop.current
+            let value = Shared(0)
+            // Each fork waits for this lock in vain while it has those of the loops.
+            value.value.withLock { _ in
+                let threads = (0..<4).map { _ in
+                    onThread {
+                        for _ in 0..<2 where wait(for: forkProcess { 0 }) != 0 { exit(1) }
+                    }
+                }
+                for thread in threads { thread.wait() }
+            }
+            exit(loop.post {} ? 0 : 2)
+        }
+    }
 }
 
 private final class Shared<Value: Sendable>: Sendable {
