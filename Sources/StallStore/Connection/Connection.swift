@@ -3,7 +3,6 @@
 //
 // No lock and no thread: the owner of a connection uses it from one thread at a time, and every type above says so.
 
-internal import CLinux
 internal import CSQLite
 internal import Glibc
 internal import StallModel
@@ -57,9 +56,9 @@ package final class Connection {
             }
         let name = access == .inMemory ? ":memory:" : file
         let files = GuardedFiles.name()
-        let isInside = stall_fork_enter_library()
-        let code = sqlite3_open_v2(name, &handle, flags | SQLITE_OPEN_NOMUTEX, files)
-        stall_fork_leave_library(isInside)
+        let code = inSQLite {
+            sqlite3_open_v2(name, &handle, flags | SQLITE_OPEN_NOMUTEX, files)
+        }
         guard code == SQLITE_OK, let handle else {
             let error = StoreError(
                 code: code, message: Self.reason(handle) ?? String(cString: sqlite3_errstr(code)),
@@ -80,16 +79,12 @@ package final class Connection {
 
     deinit {
         // Statements hold the connection, so there are none.
-        let isInside = stall_fork_enter_library()
-        sqlite3_close_v2(handle)
-        stall_fork_leave_library(isInside)
+        _ = inSQLite { sqlite3_close_v2(handle) }
     }
 
     /// Closes the database now. Its statements must be gone.
     package func close() throws(StoreError) {
-        let isInside = stall_fork_enter_library()
-        let code = sqlite3_close(handle)
-        stall_fork_leave_library(isInside)
+        let code = inSQLite { sqlite3_close(handle) }
         guard code == SQLITE_OK else { throw error(code) }
         handle = nil
     }
@@ -109,9 +104,7 @@ package final class Connection {
     /// Runs statements of which no answer is wanted, to their ends.
     package func execute(_ sql: String) throws(StoreError) {
         guard let handle else { throw isClosed }
-        let isInside = stall_fork_enter_library()
-        let code = sqlite3_exec(handle, sql, nil, nil, nil)
-        stall_fork_leave_library(isInside)
+        let code = inSQLite { sqlite3_exec(handle, sql, nil, nil, nil) }
         guard code == SQLITE_OK else { throw error(code) }
     }
 

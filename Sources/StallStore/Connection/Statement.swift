@@ -1,6 +1,5 @@
 // Statements, by SQLite's own interface: prepared once, bound and stepped for each row.
 
-internal import CLinux
 internal import CSQLite
 package import StallModel
 
@@ -14,10 +13,10 @@ package final class Statement {
     package init(_ sql: String, on connection: Connection) throws(StoreError) {
         guard let database = connection.handle else { throw connection.isClosed }
         var prepared: OpaquePointer?
-        let isInside = stall_fork_enter_library()
-        let code = sqlite3_prepare_v3(
-            database, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &prepared, nil)
-        stall_fork_leave_library(isInside)
+        let code = inSQLite {
+            sqlite3_prepare_v3(
+                database, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &prepared, nil)
+        }
         guard code == SQLITE_OK, let prepared else { throw connection.error(code) }
         handle = prepared
         self.connection = connection
@@ -59,9 +58,7 @@ package final class Statement {
     /// more.
     package func step() throws(StoreError) -> Bool {
         endRow()
-        let isInside = stall_fork_enter_library()
-        let code = sqlite3_step(handle)
-        stall_fork_leave_library(isInside)
+        let code = inSQLite { sqlite3_step(handle) }
         if code == SQLITE_ROW { return true }
         let error = code == SQLITE_DONE ? nil : connection.error(code)
         sqlite3_reset(handle)
