@@ -60,8 +60,6 @@ static void enter(uint32_t *threads) {
     }
 }
 
-static void stop_deferring(void) { leave(&deferring); }
-
 void stall_fork_defer(void) {
     if (is_deferring()) {
         own.depth++;
@@ -78,7 +76,7 @@ void stall_fork_allow(void) {
     // In a child whose fork a signal handler called meanwhile, nothing is deferred.
     if (!is_deferring() || --own.depth > 0) return;
     const int saved = errno;
-    stop_deferring();
+    leave(&deferring);
     errno = saved;
 }
 
@@ -125,18 +123,20 @@ void stall_fork_let_pass(void) {
     if (__atomic_load_n(&forking, __ATOMIC_RELAXED) != 0) stall_fork_end_wait(stall_fork_begin_wait());
 }
 
+// Waits while there are more threads than `least`. False if there still are after this time.
+static bool wait_for(const uint32_t *threads, uint32_t least, uint64_t longest_ns) {
+    uint32_t count = __atomic_load_n(threads, __ATOMIC_SEQ_CST);
+    const uint64_t deadline_ns = count > least ? stall_monotonic_ns() + longest_ns : 0;
+    while (count > least && wait_on(threads, count, deadline_ns)) count = __atomic_load_n(threads, __ATOMIC_SEQ_CST);
+    return count <= least;
+}
+
 static void begin_fork(void) {
     const int saved = errno;
-    const uint32_t least = is_deferring() ? 1 : 0;
     __atomic_fetch_add(&forking, 1, __ATOMIC_SEQ_CST);
-    uint32_t others = __atomic_load_n(&deferring, __ATOMIC_SEQ_CST);
-    const uint64_t deadline_ns = others > least ? stall_monotonic_ns() + LONGEST_WAIT_NS : 0;
-    while (others > least && wait_on(&deferring, others, deadline_ns))
-        others = __atomic_load_n(&deferring, __ATOMIC_SEQ_CST);
-    if (others > least) __atomic_fetch_add(&vain, 1, __ATOMIC_RELAXED);
-    others = __atomic_load_n(&in_library, __ATOMIC_SEQ_CST);
-    const uint64_t end_ns = others > 0 ? stall_monotonic_ns() + LONGEST_LIBRARY_WAIT_NS : 0;
-    while (others > 0 && wait_on(&in_library, others, end_ns)) others = __atomic_load_n(&in_library, __ATOMIC_SEQ_CST);
+    if (!wait_for(&deferring, is_deferring() ? 1 : 0, LONGEST_WAIT_NS)) __atomic_fetch_add(&vain, 1, __ATOMIC_RELAXED);
+    // The child finds out itself whether a thread is still inside.
+    wait_for(&in_library, 0, LONGEST_LIBRARY_WAIT_NS);
     errno = saved;
 }
 
