@@ -1,7 +1,6 @@
 // The loop that an item belongs to, and whether it is still valid: both in one atomic word, so that claiming an item
 // and invalidating it cannot miss each other. Loops are named by number; a number is never used again.
 
-internal import Glibc
 internal import Synchronization
 
 /// The owner of an item that belongs to at most one loop.
@@ -82,8 +81,8 @@ struct ItemOwner: ~Copyable {
 enum LivingLoops {
     private static let numbers = Atomic<UInt64>(0)
     static let loops = Locked<[UInt64: Unmanaged<EventRunLoop>]>([:])
-    /// By the thread that forks; see ``ForkHandlers``. It has the lock then.
-    nonisolated(unsafe) static var forkHolder: pthread_t = 0
+    /// See ``ForkHandlers``.
+    static let forkHolder = ForkHolder()
 
     static func newNumber() -> UInt64 { numbers.wrappingAdd(1, ordering: .relaxed).newValue }
 

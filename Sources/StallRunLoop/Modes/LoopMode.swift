@@ -1,8 +1,6 @@
 // The name under which sources, timers, observers and blocks are grouped; a run serves one mode.
 // Names are interned for the whole process, so that comparing two modes compares two numbers.
 
-internal import Glibc
-
 /// The name of a run-loop mode. Any string makes one; the same string makes the same mode.
 ///
 /// **Cost:** making one from a string takes a lock and a table look-up, and the name is kept for the life of the
@@ -55,17 +53,11 @@ enum LoopModeNames {
 
     private static let table = Locked(Table())
 
-    nonisolated(unsafe) private static var forkHolder: pthread_t = 0
+    private static let forkHolder = ForkHolder()
 
     /// See ``ForkHandlers``.
-    static func holdForFork() {
-        if forkHolder != pthread_self(), table.lockForFork() { forkHolder = pthread_self() }
-    }
-    static func letGoAfterFork() {
-        guard forkHolder == pthread_self() else { return }
-        forkHolder = 0
-        table.unlockAfterFork()
-    }
+    static func holdForFork() { _ = forkHolder.take { table.lockForFork() } }
+    static func letGoAfterFork() { if forkHolder.release() { table.unlockAfterFork() } }
 
     static func number(of name: String) -> UInt32 {
         table.withLock { table in

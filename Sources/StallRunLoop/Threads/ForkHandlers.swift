@@ -42,10 +42,7 @@ enum ForkHandlers {
 extension LivingLoops {
     /// Takes the lock of every loop, and what is behind it. The order is that of all code: these, a loop's, its parts'.
     static func holdForFork() {
-        // Another thread may be forking, and have them; or this one, if a signal handler forks within a fork.
-        let isHeld = forkHolder != pthread_self() && loops.lockForFork()
-        if isHeld {
-            forkHolder = pthread_self()
+        if forkHolder.take({ loops.lockForFork() }) {
             loops.heldForFork { loops in
                 for loop in loops.values { loop._withUnsafeGuaranteedRef { $0.holdForFork() } }
             }
@@ -56,8 +53,7 @@ extension LivingLoops {
     /// In the child, the loops of threads that it does not have come to their end.
     static func letGoAfterFork(isChild: Bool) {
         LoopModeNames.letGoAfterFork()
-        guard forkHolder == pthread_self() else { return }
-        forkHolder = 0
+        guard forkHolder.release() else { return }
         let own = LoopOfThread.ifAny?.toOpaque()
         loops.heldForFork { loops in
             for loop in loops.values {
