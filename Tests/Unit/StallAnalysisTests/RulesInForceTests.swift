@@ -87,7 +87,7 @@ import Testing
     }
 
     /// It is kept: every job has the same rules, and says so.
-    @Test func `a text that is too long for a store is one that nobody can read`() {
+    @Test func `a text that is too long for a store cannot be read by any version`() {
         let text = String(repeating: "#", count: StoredRules.longestText + 1)
         let force = RulesInForce(of: StoredRules(hash: 5, text: text), among: [own])
         #expect(force.rules.hash == builtIn.hash)

@@ -68,7 +68,7 @@ import Testing
         "LockHolder.isDeadlock": { $0.cause?.holder?.isDeadlock = $1 == 1 },
     ]
 
-    /// What makes them records of one stall that came equally far, and names, which are a location's.
+    /// Fields of one stall that came equally far, which all its records share, and names, which are a location's.
     static let common: Set = [
         "StallReport.id", "StallReport.run", "StallReport.duration", "StallReport.outcome",
         "StallOutcome.state", "Sample.frames", "ThreadSnapshot.frames",
