@@ -66,7 +66,7 @@ struct StallClock: Equatable, Sendable {
     /// The part of the stall that the evidence from before it already contains.
     private let unobserved: UnobservedStart?
     /// The last poll, final or not.
-    private var lastPoll: MonotonicInstant
+    private(set) var lastPoll: MonotonicInstant
     private var wasTraced = false
     private var throttleCount = 0
     /// Time between polls that both found the thread runnable without a CPU, since `last`, whether the kernel counts it
@@ -119,10 +119,12 @@ struct StallClock: Equatable, Sendable {
     ///
     /// - Parameters:
     ///   - reading: When the evidence was read, if later: the thread does something else since `now`.
+    ///   - busyAfter: How long the loop was busy between the two.
     ///   - suspendedIntervals: When the process was suspended, as tracked by the watchdog.
     mutating func advance(
         to now: MonotonicInstant, _ evidence: ThreadEvidence,
-        readAt reading: MonotonicInstant? = nil, suspendedIntervals: SuspendedIntervals
+        readAt reading: MonotonicInstant? = nil, busyAfter: Duration = .zero,
+        suspendedIntervals: SuspendedIntervals
     ) {
         let interval = now - last
         guard interval > .zero else { return }
@@ -134,8 +136,8 @@ struct StallClock: Equatable, Sendable {
         observeWait(evidence, at: now)
         narrowElsewhere(interval, evidence)
         var account = account(
-            for: interval, evidence, suspendedInterval: suspendedIntervals.time(from: last, to: now)
-        )
+            for: interval, evidence, usedAfter: busyAfter,
+            suspendedInterval: suspendedIntervals.time(from: last, to: now))
         let correction = correction(evidence, max(interval, (reading ?? now) - last))
         account.counted -= correction
         account.uncounted += correction
@@ -222,14 +224,15 @@ struct StallClock: Equatable, Sendable {
     }
 
     private func account(
-        for interval: Duration, _ evidence: ThreadEvidence, suspendedInterval: Duration
+        for interval: Duration, _ evidence: ThreadEvidence, usedAfter: Duration,
+        suspendedInterval: Duration
     ) -> Account {
         var account = Account()
         var used = interval
         if let total = evidence.cpuTime, let before = lastEvidence?.cpuTime {
             account.cpuTime = min(interval, max(.zero, total - before))
             // CPU time that it used with certainty. Otherwise time waiting for a CPU would pass for earlier work.
-            used = min(interval, max(.zero, total - before - usedElsewhere))
+            used = min(interval, max(.zero, total - before - usedElsewhere - usedAfter))
         } else if !evidence.isRunnable, evidence.cpuTime != nil {
             used = .zero
         }

@@ -75,6 +75,9 @@ struct StallDetector: Sendable {
     /// The word under suspicion; the watchdog sets the loop's alarm on it.
     var suspectedWord: UInt64? { suspicion?.word }
 
+    /// When the suspected span began.
+    var suspectedSince: MonotonicInstant? { suspicion?.clock.began }
+
     /// When the suspected span reaches the threshold; nil once it was reported.
     var unreachedThreshold: MonotonicInstant? {
         guard let suspicion, suspicion.lastReport == nil else { return nil }
@@ -143,9 +146,13 @@ struct StallDetector: Sendable {
         undividedSince: MonotonicInstant? = nil
     ) -> StallStep {
         var step = StallStep()
+        let busyNow = reading.status == .busy ? max(.zero, now - reading.since) : .zero
         if let suspicion, suspicion.word != reading.word {
+            let end = end ?? min(now, reading.since)
+            let rest = max(.zero, end - suspicion.clock.lastPoll)
             step.incident = conclude(
-                suspicion, evidence, at: end ?? min(now, reading.since), now: now,
+                suspicion, evidence, at: end, now: now,
+                busyAfter: max(.zero, busyBefore + busyNow - rest),
                 suspendedIntervals: suspendedIntervals)
             step.dropsSuspicion = true
             if step.incident == nil, let seen = suspicion.seen, seen.lowerBound < seen.upperBound {
@@ -186,8 +193,7 @@ struct StallDetector: Sendable {
             self.suspicion = suspicion
         }
         lastWord = reading.word
-        let current = reading.status == .busy ? max(.zero, now - reading.since) : .zero
-        history.add(evidence, at: now, busy: busyBefore + current)
+        history.add(evidence, at: now, busy: busyBefore + busyNow)
         return step
     }
 
@@ -271,13 +277,16 @@ struct StallDetector: Sendable {
 
     private func conclude(
         _ suspicion: Suspicion, _ evidence: ThreadEvidence, at end: MonotonicInstant,
-        now: MonotonicInstant, suspendedIntervals: SuspendedIntervals,
+        now: MonotonicInstant, busyAfter: Duration = .zero, suspendedIntervals: SuspendedIntervals,
         ending: StallEnding = .recovered
     ) -> StallIncident? {
         var clock = suspicion.clock
+        // The loop reads the time of the end before it publishes it, and may lose its CPU in between: what was reported
+        // does not become shorter.
+        let end = max(end, suspicion.lastReport ?? end)
         // The thread has moved on: its state now is not evidence of the end of the stall, but its counters are.
         clock.advance(
-            to: end, evidence.counters, readAt: now,
+            to: end, evidence.counters, readAt: now, busyAfter: busyAfter,
             suspendedIntervals: suspendedIntervals.withoutPauses(upTo: policy.negligiblePause))
         let duration = end - clock.began
         let isReportable = duration >= policy.threshold && suspicion.isConfirmed

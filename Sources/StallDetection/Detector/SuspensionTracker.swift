@@ -10,10 +10,15 @@
 internal import StallModel
 
 /// The kernel's counters of the watchdog's own thread.
-struct OwnCounters: Equatable, Sendable {
+package struct OwnCounters: Equatable, Sendable {
     var cpuTime: Duration
     /// Time it has waited for a CPU; nil if the kernel does not count it.
     var runDelay: Duration?
+
+    package init(cpuTime: Duration, runDelay: Duration? = nil) {
+        self.cpuTime = cpuTime
+        self.runDelay = runDelay
+    }
 }
 
 /// The watchdog's record of when the process was suspended. Confined to the watchdog's thread.

@@ -29,8 +29,9 @@ final class WatchSlot: @unchecked Sendable {
     /// The record of the open stall, for readers after the process is gone.
     private var openSlot: UnsafeMutablePointer<stall_open_slot>?
     private var openFacts = stall_open_facts()
-    /// The loop's total busy time at the last poll.
+    /// The loop's total busy time just before the evidence of the last poll was read, and of this one.
     private var busyAtLastPoll = Duration.zero
+    private var busyBeforeEvidence = Duration.zero
     /// How many of the loop's own long spans have been evaluated.
     var knownStalls: UInt64
     /// How many of them there were when the watchdog read its first evidence: nothing is known of the thread from before.
@@ -71,14 +72,47 @@ final class WatchSlot: @unchecked Sendable {
         alarmedWord = suspected
     }
 
-    /// How long the loop was busy since the last poll: in total, and before the current span.
+    /// Notes how long the loop has been busy before the thread's evidence is read. Of two polls it was busy no longer than
+    /// from the one's note to the other's reading, wherever the watchdog loses its CPU.
+    func noteBusyTime(at now: MonotonicInstant) {
+        busyBeforeEvidence = busyTime(loop.beacon.read(at: now), at: now)
+    }
+
+    /// How long the loop was busy between the evidence of the last poll and that of this one, at most: in total, and
+    /// before the span that was read.
     func busySinceLastPoll(
         _ reading: LoopReading, at now: MonotonicInstant
     ) -> (all: Duration, before: Duration) {
-        let finished = loop.beacon.finishedBusyTime
+        defer { busyAtLastPoll = busyBeforeEvidence }
+        let current = loop.beacon.read(at: now)
+        let all = max(.zero, busyTime(current, at: now) - busyAtLastPoll)
+        // Of a loop that has moved on since it was read, it is not known what was before.
+        guard reading.status == .busy, reading.word == current.word else { return (all, all) }
+        return (all, max(.zero, all - (now - reading.since)))
+    }
+
+    private func busyTime(_ reading: LoopReading, at now: MonotonicInstant) -> Duration {
         let current = reading.status == .busy ? max(.zero, now - reading.since) : .zero
-        defer { busyAtLastPoll = finished + current }
-        return (finished + current - busyAtLastPoll, max(.zero, finished - busyAtLastPoll))
+        return loop.beacon.finishedBusyTime + current
+    }
+
+    /// When the suspected span ended, by the loop's own account; nil if it has not, or that is not known.
+    func endOfSuspicion(_ reading: LoopReading) -> MonotonicInstant? {
+        guard let suspected = detector.suspectedWord, suspected != reading.word else { return nil }
+        if suspected == alarmedWord, let end = loop.beacon.alarmAnswer { return end }
+        // It was left before the alarm was set.
+        guard loop.responder.isExact, let began = detector.suspectedSince else { return nil }
+        let count = loop.beacon.stallCount
+        let stored = count - min(count, LoopBeacon.storedStallCount)
+        var number = count
+        while number > stored {
+            number -= 1
+            let span = loop.beacon.stall(number: number)
+            if span.began == began { return began + span.length }
+        }
+        // The loop counts every span that is as long as the threshold: this one was shorter.
+        let isComplete = stored <= knownStalls && !detector.isStalled
+        return isComplete && detector.policy.threshold >= policies.base.threshold ? began : nil
     }
 
     func noteSuspicion(began: MonotonicInstant) {
@@ -113,12 +147,13 @@ final class WatchSlot: @unchecked Sendable {
         let known = knownStalls
         guard count > known else { return }
         knownStalls = count
-        // The samples of a stall that lasts would be attributed to this one.
-        guard loop.responder.isExact, sampleCount == 0 else { return }
+        guard loop.responder.isExact else { return }
         var next = max(known, count - min(count, LoopBeacon.storedStallCount))
         while next < count {
             let span = loop.beacon.stall(number: next)
-            let isProvable = !span.isDivisible && next >= stallsBeforeEvidence
+            // The samples of a stall that lasts would be attributed to this one.
+            let isProvable =
+                !span.isDivisible && next >= stallsBeforeEvidence && sampleCount == 0
             next += 1
             guard !wasSuspected(span.began) else { continue }
             let incident =
@@ -187,9 +222,22 @@ final class WatchSlot: @unchecked Sendable {
         saturationSampleCount = 0
     }
 
+    /// Counts the long spans that no poll will evaluate any more.
+    private func countRest() {
+        let count = loop.beacon.stallCount
+        while knownStalls < count {
+            let span = loop.beacon.stall(number: knownStalls)
+            knownStalls += 1
+            if !wasSuspected(span.began) { countUnproven(span.length) }
+        }
+    }
+
     /// Ends the interval of watched time.
-    func measure(at now: MonotonicInstant) {
+    ///
+    /// - Parameter isLast: No poll follows.
+    func measure(at now: MonotonicInstant, isLast: Bool = false) {
         let delay = loop.responder.evidence(isSuspect: false).runDelay
+        if isLast, loop.responder.isExact { countRest() }
         let counters = counters(at: now, runDelay: delay)
         if loop.responder.measured(from: measured, to: counters) { measured = counters }
     }

@@ -37,7 +37,7 @@ package final class Watchdog: Sendable {
             [inbox, wakeup, pulse, processRecord] in
             stall_thread_wake_on_time()
             var watch = WatchdogThread(
-                inbox: inbox, wakeup: wakeup.pointer, suspensionProbe: suspensionProbe,
+                kernel: LinuxKernel(suspensionProbe), inbox: inbox, wakeup: wakeup.pointer,
                 pulse: pulse, monitor: processRecord, createdAt: createdAt)
             watch.run()
         }
@@ -127,5 +127,29 @@ package final class Watchdog: Sendable {
     private func send(_ request: WatchdogRequest) {
         inbox.push(request)
         stall_wakeup_signal(wakeup.pointer)
+    }
+}
+
+extension Watchdog {
+    /// Watches loops on the calling thread, by a kernel that is made up, until it is stopped.
+    ///
+    /// - Parameter makeKernel: Makes the kernel, which calls `stop` to end the run.
+    package static func run<Kernel: WatchdogKernel>(
+        _ loops: [WatchedLoop], _ makeKernel: (_ stop: @escaping () -> Void) -> Kernel
+    ) {
+        guard let wakeup = stall_wakeup_create() else { return }
+        let inbox = WatchdogInbox()
+        for loop in loops where inbox.reserveWatch() {
+            loop.beacon.connect(to: wakeup, stallLength: loop.policies.base.threshold)
+            loop.request()
+            inbox.push(.watch(WatchSlot(loop)))
+        }
+        let kernel = makeKernel { inbox.push(.stop) }
+        let createdAt = kernel.now()
+        var thread = WatchdogThread(
+            kernel: kernel, inbox: inbox, wakeup: wakeup, pulse: WatchdogPulse(), monitor: -1,
+            createdAt: createdAt)
+        thread.run()
+        inbox.collect()
     }
 }

@@ -8,42 +8,31 @@ internal import CLinux
 internal import StallModel
 
 /// The watchdog's own state, confined to its thread.
-struct WatchdogThread: ~Copyable {
+struct WatchdogThread<Kernel: WatchdogKernel & ~Copyable>: ~Copyable {
+    var kernel: Kernel
     private let inbox: WatchdogInbox
     private let wakeup: UnsafeMutablePointer<stall_wakeup>
     private let pulse: WatchdogPulse
-    private let processRecord: ProcessRecordEntry
+    let processRecord: ProcessRecordEntry
     /// The first slot of a linked list.
-    private var first: WatchSlot?
-    private var ownThread = SchedulerStatistics()
-    private let suspensionProbe: SuspensionProbe
-    private var suspensionProbeFiles: SuspensionProbe.Files?
-    private var suspensionTracker: SuspensionTracker
+    var first: WatchSlot?
+    var suspensionTracker: SuspensionTracker
     private var nextMeasure = MonotonicInstant(nanoseconds: .max)
     /// The oldest request that was taken from the inbox and not looked at.
     private var unread: WatchdogInbox.Entry?
 
-    private static let measureInterval = Duration.seconds(60)
+    private static var measureInterval: Duration { .seconds(60) }
     /// Polls that are due this soon are done now: one wake-up serves several loops.
-    private static let slack = Duration.microseconds(50)
-    /// How long a running thread may take to answer, unless another loop is due before.
-    private static let longestCapture = Duration.milliseconds(100)
-    private static let shortestCapture = Duration.milliseconds(2)
-    /// Reading a thread's files takes about 20 us. A reading that took longer was interrupted.
-    private static let shortestLimitOfReading = Duration.milliseconds(1)
-    private static let readings = 4
+    private static var slack: Duration { .microseconds(50) }
     /// How long requests are received before the loops that are due are polled.
-    private static let longestReceipt = Duration.milliseconds(5)
-    /// How often it is checked whether a thread is still in its crash handler.
-    private static let crashInterval = Duration.milliseconds(250)
+    private static var longestReceipt: Duration { .milliseconds(5) }
 
     init(
-        inbox: WatchdogInbox, wakeup: UnsafeMutablePointer<stall_wakeup>,
-        suspensionProbe: SuspensionProbe,
+        kernel: consuming Kernel, inbox: WatchdogInbox, wakeup: UnsafeMutablePointer<stall_wakeup>,
         pulse: WatchdogPulse, monitor: Int32, createdAt: MonotonicInstant
     ) {
+        self.kernel = kernel
         processRecord = ProcessRecordEntry(monitor: monitor, wakeup: wakeup)
-        self.suspensionProbe = suspensionProbe
         self.inbox = inbox
         self.wakeup = wakeup
         self.pulse = pulse
@@ -71,7 +60,7 @@ struct WatchdogThread: ~Copyable {
         var (detector, saturation) = (StallDetector(policy: policy), SaturationDetector())
         let (start, evidence) = (now(), ThreadEvidence(cpuTime: .zero, runDelay: .zero))
         // Loops are watched from the creation on, and the process may have been stopped before this thread ran.
-        let wasInterrupted = wasProbeInterrupted()
+        let wasInterrupted = kernel.wasProcessInterrupted()
         suspensionTracker.check(from: start, to: now(), wasInterrupted: wasInterrupted)
         for status in [LoopStatus.busy, .busy, .waiting] {
             let reading = LoopReading(status: status, since: start)
@@ -86,7 +75,7 @@ struct WatchdogThread: ~Copyable {
         }
     }
 
-    private func now() -> MonotonicInstant { MonotonicInstant(nanoseconds: stall_monotonic_ns()) }
+    func now() -> MonotonicInstant { kernel.now() }
 
     /// Returns false after a stop request.
     private mutating func receiveRequests() -> Bool {
@@ -132,6 +121,7 @@ struct WatchdogThread: ~Copyable {
         let loop = slot.loop
         loop.beacon.connect(to: wakeup, stallLength: slot.policies.base.threshold)
         loop.responder.prepare()
+        slot.noteBusyTime(at: now)
         let evidence = loop.responder.evidence(isSuspect: false)
         if first == nil { nextMeasure = now + Self.measureInterval }
         slot.detector = StallDetector(policy: slot.policies.base, before: evidence)
@@ -173,19 +163,21 @@ struct WatchdogThread: ~Copyable {
 
     private mutating func remove(_ slot: WatchSlot) {
         let loop = slot.loop
-        // A stall that has ended already must end with its own time.
-        if slot.detector.suspectedWord != nil { poll(at: slot) }
+        // A stall that has ended already must end with its own time, and one that no poll observed is judged.
+        if slot.detector.suspectedWord != nil || loop.beacon.stallCount != slot.knownStalls {
+            poll(at: slot)
+        }
         _ = loop.responder.collectLateStack()
         let evidence = loop.responder.evidence(isSuspect: true)
         let incident = slot.detector.stop(
             evidence, at: now(), suspendedIntervals: suspensionTracker.suspendedIntervals,
-            ending: stall_process_record_is_exiting() ? .exit : .stop)
+            ending: kernel.isExiting ? .exit : .stop)
         if let incident { loop.responder.stallChanged(incident) }
         slot.updateOpenSlot(at: now(), open: nil, processRecord)
         if let incident = slot.saturation.finish(evidence, at: now()).incident {
             loop.responder.stallChanged(incident)
         }
-        slot.measure(at: now())
+        slot.measure(at: now(), isLast: true)
         loop.beacon.clearAlarm()
         loop.beacon.disconnect(from: wakeup)
         loop.responder.unwatched()
@@ -207,148 +199,6 @@ struct WatchdogThread: ~Copyable {
             if isDue { poll(at: current) }
             slot = current.next
         }
-    }
-
-    /// True also as long as it has not started: on a busy machine the process may be stopped before.
-    private mutating func wasProbeInterrupted() -> Bool {
-        if suspensionProbeFiles == nil { suspensionProbeFiles = suspensionProbe.files() }
-        return suspensionProbeFiles?.wasInterrupted() ?? true
-    }
-
-    private mutating func poll(at slot: WatchSlot) {
-        let responder = slot.loop.responder
-        let beacon = slot.loop.beacon
-        let start = now()
-        // The time of a crash reporter is no part of the stall, and its functions are not the app's.
-        let isCrashing = stall_crash_note_covers(beacon.read(at: start).since.nanoseconds)
-        if isCrashing, !stall_process_record_is_exiting() {
-            return slot.nextPoll = start + Self.crashInterval
-        }
-        // The report in the store has no stack so far.
-        if responder.collectLateStack() { slot.detector.refresh() }
-        let history = slot.detector.history
-        var stallCount = beacon.stallCount
-        var reading = beacon.read(at: start)
-        let rests = beacon.rests
-        let suspected = slot.detector.suspectedWord
-        if suspected == nil { slot.detector.policy = slot.policies[beacon.mode] }
-        var (isProven, isSplit) = (true, false)
-        if reading.status == .busy, slot.detector.isSuspect(reading, at: start) {
-            isProven = responder.correct(reading, at: start)
-            let corrected = beacon.read(at: start)
-            isSplit = corrected.word != reading.word && corrected.since == start
-            reading = corrected
-        }
-        // Time is accounted for up to here: a stop of the process from now on belongs to the next poll.
-        let threshold = slot.detector.policy.threshold
-        var (evidence, now) = evidence(
-            of: responder, isSuspect: slot.detector.isSuspect(reading, at: start),
-            threshold: threshold)
-        // If the watchdog lost its CPU meanwhile, it has read a thread that does something else by now, or one whose
-        // wait for the CPU was not counted yet when it moved on.
-        var attempt = 1
-        while beacon.word != reading.word, slot.detector.isSuspect(reading, at: now),
-            attempt < Self.readings
-        {
-            reading = beacon.read(at: self.now())
-            // A stall that ended meanwhile is judged by this poll, whose evidence encloses it most closely.
-            stallCount = beacon.stallCount
-            (evidence, now) = self.evidence(
-                of: responder, isSuspect: slot.detector.isSuspect(reading, at: now),
-                threshold: threshold)
-            attempt += 1
-        }
-        let end = suspected == slot.alarmedWord ? beacon.alarmAnswer : nil
-        slot.polledWord = reading.word
-        let wasInterrupted = wasProbeInterrupted()
-        suspensionTracker.check(from: now, to: self.now(), wasInterrupted: wasInterrupted)
-        let busy = slot.busySinceLastPoll(reading, at: now)
-        let step = slot.detector.poll(
-            reading, evidence, at: now, suspendedIntervals: suspensionTracker.suspendedIntervals,
-            end: end,
-            busyBefore: busy.before, isProven: isProven,
-            undividedSince: responder.undividedSince(reading, at: now))
-        slot.nextPoll = slot.detector.nextPoll
-        let isStalled = slot.detector.isStalled || step.incident != nil
-        let saturation = slot.saturation.poll(
-            reading, rests: rests, evidence, at: now,
-            suspendedIntervals: suspensionTracker.suspendedIntervals,
-            isStalled: isStalled, policy: slot.detector.policy)
-        follow(saturation, slot, reading)
-
-        // An ended stall is reported before a new suspicion collects samples of its own.
-        if step.dropsSuspicion {
-            if let incident = step.incident {
-                responder.stallChanged(incident)
-            } else {
-                slot.forgetSuspicion()
-                // A span that no poll split is counted by the loop's own thread.
-                if isSplit, let time = step.unprovenTime { slot.countUnproven(time) }
-            }
-            slot.discardSamples()
-        }
-        if let word = slot.detector.suspectedWord, word != suspected {
-            slot.noteSuspicion(began: reading.since)
-        }
-        slot.reportMissed(
-            upTo: stallCount, history: history, busy: busy.all, evidence, at: now,
-            suspendedIntervals: suspensionTracker.suspendedIntervals)
-        slot.setAlarm()
-        slot.updateOpenSlot(at: self.now(), open: step.incident, processRecord)
-        if step.takesSample {
-            slot.sampleCount += 1
-            responder.takeSample(.stall, of: reading, within: captureLimit(slot))
-        }
-        if !step.dropsSuspicion, let incident = step.incident { responder.stallChanged(incident) }
-    }
-
-    /// The kernel's evidence about a loop's thread, with the time of the reading: one instant, as far as possible.
-    ///
-    /// If the watchdog loses its CPU between two readings, a wait for the CPU that begins meanwhile would count as
-    /// work. If that happens repeatedly, only the CPU time is used until the next poll.
-    private func evidence(
-        of responder: any StallResponder, isSuspect: Bool, threshold: Duration
-    ) -> (ThreadEvidence, MonotonicInstant) {
-        let limit = max(StallClock.negligiblePart(of: threshold), Self.shortestLimitOfReading)
-        var attempt = 0
-        while true {
-            let began = now()
-            var evidence = responder.evidence(isSuspect: isSuspect)
-            let ended = now()
-            if !isSuspect || ended - began <= limit { return (evidence, ended) }
-            attempt += 1
-            if attempt == Self.readings {
-                evidence.isSpread = true
-                return (evidence, ended)
-            }
-        }
-    }
-
-    /// Carries out a step of the saturation detector. Its samples need not be of one callout.
-    private func follow(_ step: StallStep, _ slot: WatchSlot, _ reading: LoopReading) {
-        if step.takesSample {
-            slot.saturationSampleCount += 1
-            slot.loop.responder.takeSample(.saturation, of: reading, within: captureLimit(slot))
-        }
-        if let incident = step.incident { slot.loop.responder.stallChanged(incident) }
-        if step.dropsSuspicion { slot.discardSaturationSamples() }
-    }
-
-    /// How long a capture may take: no loop is polled meanwhile. A late answer is as good, and the stall must be
-    /// noticed in time.
-    private func captureLimit(_ slot: WatchSlot) -> Duration {
-        let now = now()
-        var limit = Self.longestCapture
-        if let threshold = slot.detector.unreachedThreshold { limit = min(limit, threshold - now) }
-        var other = first
-        while let current = other {
-            if current !== slot {
-                let due = current.nextPoll ?? now + current.policies.suspicion
-                limit = min(limit, due - now)
-            }
-            other = current.next
-        }
-        return max(limit, Self.shortestCapture)
     }
 
     // MARK: Measuring
@@ -389,13 +239,13 @@ struct WatchdogThread: ~Copyable {
     private mutating func sleep(until due: MonotonicInstant?) {
         let kind = UInt32(due == nil ? STALL_WATCHDOG_WAITING : STALL_WATCHDOG_TIMED_WAIT)
         pulse.expect(at: due)
-        suspensionTracker.goToSleep(at: now(), ownThread.counters())
+        suspensionTracker.goToSleep(at: now(), kernel.ownCounters())
         stall_wakeup_prepare(wakeup, kind)
         guard unread == nil, inbox.isEmpty, !hasAnyMoved(due) else {
             return stall_wakeup_prepare(wakeup, UInt32(STALL_WATCHDOG_AWAKE))
         }
-        stall_wakeup_wait(wakeup, kind, due?.nanoseconds ?? .max)
-        suspensionTracker.wake(expectedAt: due, at: now(), ownThread.counters())
+        kernel.sleep(on: wakeup, kind, until: due)
+        suspensionTracker.wake(expectedAt: due, at: now(), kernel.ownCounters())
     }
 
     private func hasAnyMoved(_ due: MonotonicInstant?) -> Bool {

@@ -450,6 +450,37 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
         #expect(end.incident?.duration == .milliseconds(296))
     }
 
+    /// A callout is seen at 125 as it waits for a CPU, and ends at 260 with 5 ms of CPU time. The watchdog has no CPU
+    /// until 700, while the loop computes in short callouts.
+    @Test(arguments: [(busyBefore: 575, verdict: StallVerdict?.none), (135, .stalled)])
+    mutating func `CPU time of the callouts behind it is not the stall's`(
+        busyBefore: Int, verdict: StallVerdict?
+    ) {
+        func queued(_ cpu: Int, _ delay: Int, waits: Bool) -> ThreadEvidence {
+            ThreadEvidence(
+                cpuTime: .milliseconds(cpu), runDelay: .milliseconds(delay),
+                state: UInt8(ascii: "R"), waitsForCPU: waits)
+        }
+        _ = detector.poll(waiting(since: -1), queued(0, 0, waits: false), at: at(-1))
+        _ = detector.poll(busy(since: 0), queued(1, 0, waits: true), at: at(125))
+        let end = detector.poll(
+            waiting(since: 700), queued(400, 255, waits: false), at: at(700), end: at(260),
+            busyBefore: .milliseconds(busyBefore))
+        #expect(end.incident.flatMap { $0.verdict == .stalled ? $0.verdict : nil } == verdict)
+    }
+
+    /// The loop reads the clock at 2, loses its CPU, and publishes that instant much later.
+    @Test mutating func `what was reported does not become shorter`() {
+        let waits = ThreadEvidence(
+            cpuTime: .zero, runDelay: .zero, state: UInt8(ascii: "R"), waitsForCPU: true)
+        _ = detector.poll(waiting(since: -1), waits, at: at(-1))
+        _ = detector.poll(busy(since: 0), waits, at: at(125))
+        let open = detector.poll(busy(since: 0), waits, at: at(1_100))
+        #expect(open.incident?.verdict == .starved)
+        let end = detector.poll(waiting(since: 2), waits, at: at(1_200), end: at(2))
+        #expect(end.incident?.duration == .milliseconds(1_100) && end.incident?.hasEnded == true)
+    }
+
     /// At every poll it is runnable but not scheduled; before, it had been busy for longer than it will be now.
     @Test mutating func `time after the first poll is the stall's own`() {
         func sharing(_ milliseconds: Int) -> ThreadEvidence {
