@@ -8,7 +8,7 @@ ALONE = CrashTests|DoctorCommandTests|CauseTruthTests|DemoTests|AgentProcessTest
 FLEET = $(SWIFT) build --traits Fleet
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all help setup build collector fleet fleet-demo bench-fleet truth-fleet truth-clickhouse truth-clickhouse-reach truth-clickhouse-mutated truth-clickhouse-newer truth-clickhouse-install bench-clickhouse demo test conformance mutants truth host-safety host-safety-sanitizers system-calls truth-stacks truth-stalls truth-tasks truth-grouping truth-cause truth-sites truth-totals truth-diff truth-pictures truth-nio truth-programs truth-tests same-programs programs-cost preload stress-stacks check-arm64 truth-arm64 environments bench bench-peers bench-timers faults hostile fuzz c-example c-loops outside-app host-cost freeze bench-targets man walkthrough gates package install deb dist truth-install docs truth-client format lint clean
+.PHONY: all help setup build collector fleet fleet-demo bench-fleet truth-fleet truth-clickhouse truth-clickhouse-reach truth-clickhouse-mutated truth-clickhouse-newer truth-clickhouse-install bench-clickhouse demo test conformance mutants truth host-safety host-safety-sanitizers system-calls truth-stacks truth-stalls truth-tasks truth-simulation truth-grouping truth-cause truth-sites truth-totals truth-diff truth-pictures truth-nio truth-programs truth-tests same-programs programs-cost preload stress-stacks check-arm64 truth-arm64 environments bench bench-peers bench-timers faults hostile fuzz c-example c-loops outside-app host-cost freeze bench-targets man walkthrough gates package install deb dist truth-install docs truth-client format lint clean
 
 all: build
 
@@ -47,7 +47,7 @@ conformance: setup
 mutants: setup
 	@scripts/mutants $(MUTANTS)
 
-truth: truth-stacks truth-stalls truth-tasks truth-cause truth-grouping truth-sites truth-totals truth-diff
+truth: truth-stacks truth-simulation truth-stalls truth-tasks truth-cause truth-grouping truth-sites truth-totals truth-diff
 
 # Made-up versions, equal and slower, through the comparison of `diff`: how often noise is called significant, and what is noticed.
 # PAIRS (1000) of each case, 15 minutes of CPU. SABOTAGE=1 judges by the rule of before. scripts/truth-diff --short: a minute.
@@ -146,6 +146,12 @@ truth-stalls: setup
 truth-tasks: setup
 	$(SWIFT) build -c release --product task-truth
 	@$$($(SWIFT) build -c release --show-bin-path)/task-truth --plants $(or $(PLANTS),1200)
+
+# Is every stall of a loop found, whatever keeps its thread and the watchdog from a CPU? HOURS (60) of made-up time, some
+# three million busy spans, in a minute. SABOTAGE=1 leaves reports out, and must fail.
+truth-simulation: setup
+	$(SWIFT) build -c release --product simulation-truth
+	@$$($(SWIFT) build -c release --show-bin-path)/simulation-truth --hours $(or $(HOURS),60)
 
 # Groups of reports against the stall sites that a program was given, built in four ways.
 truth-grouping: setup

@@ -128,7 +128,7 @@ let unitTests: [Target] = [
         "StallRunLoop",
         ["StallModel", "CLinux", "LoopConformance", "conformance", "RunLoopTour"]
             + ["StandardInput"]),
-    tests("StallDetection", ["StallModel", "CLinux", "CCaptureTesting"]),
+    tests("StallDetection", ["StallModel", "CLinux", "CCaptureTesting", "StallSimulation"]),
     tests("StallCapture", ["StallModel", "CLinux", "CStackCapture", "CCaptureTesting"]),
     tests("StallSymbols", ["StallModel"]),
     tests("StallInspection", ["StallModel"]),
@@ -180,6 +180,9 @@ let unitTests: [Target] = [
 let support: [Target] = [
     module("TestSupport", ["StallModel", "StallQuery"], in: "Tests/Support/TestSupport"),
     module(
+        "StallSimulation", ["StallModel", "CLinux", "StallDetection", "TestSupport"],
+        in: "Tests/Support/StallSimulation"),
+    module(
         "StoreTestSupport",
         ["StallModel", "StallQuery", "StallStore", "StallIngest", "CSQLite", "TestSupport"],
         in: "Tests/Support/StoreTestSupport"),
@@ -225,6 +228,7 @@ let truthTools: [Target] = [
         "task-truth",
         ["StallAgent", "StallModel", "StallQuery", "StallArchive", "CLinux", "CMishaps"],
         in: "TaskTruth"),
+    truth("simulation-truth", ["StallModel", "StallSimulation"], in: "SimulationTruth"),
     cModule("CHostSafety", in: "Tests/Truth/HostSafety/C"),
     truth(
         "host-safety",
