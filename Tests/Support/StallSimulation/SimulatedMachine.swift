@@ -14,7 +14,7 @@ package final class SimulatedMachine: @unchecked Sendable {
     let end: UInt64
     var random: SeededGenerator
     let weather: Weather
-    private(set) var loops: [SimulatedLoop] = []
+    private var threads: [SimulatedThread] = []
     /// What keeps all threads from running next.
     private var interruption: Interruption
     private(set) var throttleCount = 0
@@ -45,12 +45,13 @@ package final class SimulatedMachine: @unchecked Sendable {
     /// - Parameter isSabotaged: Some reports are left out, as a judge must notice.
     /// - Returns: What it made of them.
     package func run(thresholds: [Duration], isSabotaged: Bool = false) -> Findings {
-        loops = thresholds.map { SimulatedLoop(on: self, threshold: $0) }
+        let loops = thresholds.map { SimulatedLoop(on: self, threshold: $0) }
+        threads = loops.map(\.thread)
         Watchdog.run(loops.map(\.watched)) { stop in
             self.stop = stop
             return SimulatedKernel(machine: self)
         }
-        stop = {}
+        (stop, threads) = ({}, [])
         return loops.reduce(into: Findings()) { $0 += $1.findings(isSabotaged: isSabotaged) }
     }
 
@@ -124,12 +125,19 @@ package final class SimulatedMachine: @unchecked Sendable {
 
     // MARK: Time
 
+    /// The thread whose state ends first.
+    private var soonest: SimulatedThread {
+        var soonest = threads[0]
+        for thread in threads.dropFirst() where thread.until < soonest.until { soonest = thread }
+        return soonest
+    }
+
     /// Until something happens, at most until an instant.
     ///
     /// - Returns: The interruption that has happened.
     @discardableResult
     private func passToNext(before limit: UInt64) -> Interruption? {
-        let next = loops.min { $0.until < $1.until }!
+        let next = soonest
         let past = interruption
         guard past.from <= min(next.until, limit) else {
             pass(until: max(now, min(next.until, limit)))
@@ -142,7 +150,7 @@ package final class SimulatedMachine: @unchecked Sendable {
 
     /// The loops' threads do what they do until an instant, behind no interruption.
     private func pass(until end: UInt64) {
-        while let next = loops.min(by: { $0.until < $1.until }), next.until <= end {
+        while case let next = soonest, next.until <= end {
             now = max(now, next.until)
             next.moveOn()
         }
@@ -152,7 +160,7 @@ package final class SimulatedMachine: @unchecked Sendable {
     /// No thread runs for a while. It begins now, or has begun as late as its predecessor's end.
     private func interrupt() {
         let past = interruption
-        for loop in loops { loop.suspend(at: now) }
+        for thread in threads { thread.suspend(at: now) }
         let length = past.to - past.from
         suspensions.begin(at: now)
         now += length
@@ -162,7 +170,7 @@ package final class SimulatedMachine: @unchecked Sendable {
             wasProbeWoken = true
             probeIsAwakeUntil = now + delay()
         }
-        for loop in loops { loop.resume(after: length, past.kind) }
+        for thread in threads { thread.resume(after: length, past.kind) }
         interruption = weather.interruption(after: now, &random)
     }
 }
