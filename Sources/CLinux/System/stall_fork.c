@@ -21,11 +21,13 @@ static uint32_t forking;   // threads between the beginning of a fork and its en
 static uint32_t deferring; // threads that defer forks
 static uint32_t in_library; // threads inside a library with locks of its own
 static uint32_t vain;      // forks that waited in vain
-static bool left_library;  // this process was forked while one of them was inside
 
 static __thread struct {
     uint32_t depth, generation;
+    uint32_t begun;  // forks of this thread that have begun
+    uint32_t ahead;  // those of them that `stall_fork_begin` began, and `begin_fork` has not met
     bool works;
+    bool is_inside;  // a library
 } own;
 
 // Waits while the word has this value. False after the deadline.
@@ -49,13 +51,20 @@ static void leave(uint32_t *threads) {
 static void enter(uint32_t *threads) {
     uint64_t deadline_ns = 0;
     for (;;) {
-        __atomic_fetch_add(threads, 1, __ATOMIC_SEQ_CST);
         const uint32_t others = __atomic_load_n(&forking, __ATOMIC_SEQ_CST);
-        if (others == 0) break;
+        // A handler of the app's before fork, on the thread that forks, would wait for itself.
+        const bool is_forking = own.begun > 0;
+        if (others == 0 || is_forking) {
+            __atomic_fetch_add(threads, 1, __ATOMIC_SEQ_CST);
+            if (is_forking || __atomic_load_n(&forking, __ATOMIC_SEQ_CST) == 0) break;
+            leave(threads);
+        }
         if (deadline_ns == 0) deadline_ns = stall_monotonic_ns() + LONGEST_DEFERRAL_NS;
-        // An app's own handler before fork may wait for this thread.
-        if (stall_monotonic_ns() >= deadline_ns) break;
-        leave(threads);
+        // Or another handler waits for this thread.
+        if (stall_monotonic_ns() >= deadline_ns) {
+            __atomic_fetch_add(threads, 1, __ATOMIC_SEQ_CST);
+            break;
+        }
         wait_on(&forking, others, deadline_ns);
     }
 }
@@ -104,6 +113,7 @@ bool stall_fork_enter_library(void) {
     if (!stall_fork_begin_wait()) return false;
     const int saved = errno;
     enter(&in_library);
+    own.is_inside = true;
     errno = saved;
     return true;
 }
@@ -111,37 +121,50 @@ bool stall_fork_enter_library(void) {
 void stall_fork_leave_library(bool entered) {
     if (!entered) return;
     const int saved = errno;
+    own.is_inside = false;
     // In a child that a callback of the library forked, no thread is inside.
     if (own.generation == stall_fork_generation()) leave(&in_library);
     errno = saved;
     stall_fork_end_wait(true);
 }
 
-bool stall_fork_left_library(void) { return left_library; }
-
 void stall_fork_let_pass(void) {
     if (__atomic_load_n(&forking, __ATOMIC_RELAXED) != 0) stall_fork_end_wait(stall_fork_begin_wait());
 }
 
-// Waits while there are more threads than `least`. False if there still are after this time.
-static bool wait_for(const uint32_t *threads, uint32_t least, uint64_t longest_ns) {
+// Waits while there are more threads than `least`. False if there still are at the deadline.
+static bool wait_for(const uint32_t *threads, uint32_t least, uint64_t deadline_ns) {
     uint32_t count = __atomic_load_n(threads, __ATOMIC_SEQ_CST);
-    const uint64_t deadline_ns = count > least ? stall_monotonic_ns() + longest_ns : 0;
     while (count > least && wait_on(threads, count, deadline_ns)) count = __atomic_load_n(threads, __ATOMIC_SEQ_CST);
     return count <= least;
 }
 
-static void begin_fork(void) {
+static void begin(void) {
     const int saved = errno;
     __atomic_fetch_add(&forking, 1, __ATOMIC_SEQ_CST);
-    if (!wait_for(&deferring, is_deferring() ? 1 : 0, LONGEST_WAIT_NS)) __atomic_fetch_add(&vain, 1, __ATOMIC_RELAXED);
-    // The child finds out itself whether a thread is still inside.
-    wait_for(&in_library, 0, LONGEST_LIBRARY_WAIT_NS);
+    uint64_t now_ns = stall_monotonic_ns();
+    const uint64_t deadline_ns = now_ns + LONGEST_WAIT_NS;
+    if (!wait_for(&deferring, is_deferring() ? 1 : 0, deadline_ns)) __atomic_fetch_add(&vain, 1, __ATOMIC_RELAXED);
+    // The child sees itself which locks of the library are taken.
+    now_ns = stall_monotonic_ns();
+    const uint64_t longest_ns = now_ns + LONGEST_LIBRARY_WAIT_NS;
+    wait_for(&in_library, own.is_inside ? 1 : 0, longest_ns < deadline_ns ? longest_ns : deadline_ns);
+    own.begun++;
     errno = saved;
+}
+
+void stall_fork_begin(void) {
+    begin();
+    own.ahead++;
+}
+
+static void begin_fork(void) {
+    if (own.ahead == 0) begin(); else own.ahead--;
 }
 
 static void end_fork(void) {
     const int saved = errno;
+    if (own.begun > 0) own.begun--;
     // The child of a fork that a signal handler called within another one returns into that, and has no fork to end.
     uint32_t others = __atomic_load_n(&forking, __ATOMIC_SEQ_CST);
     while (others > 0
@@ -153,9 +176,11 @@ static void end_fork(void) {
 // A forked child of a multithreaded process may do little more than this before exec.
 static void begin_child(void) {
     __atomic_fetch_add(&stall_fork_count, 1, __ATOMIC_RELAXED);
+    // It may be the child of a fork within another one, and return into that.
+    if (own.begun > 0) own.begun--;
     __atomic_store_n(&forking, 0, __ATOMIC_SEQ_CST);
     __atomic_store_n(&deferring, 0, __ATOMIC_SEQ_CST);
-    if (__atomic_exchange_n(&in_library, 0, __ATOMIC_SEQ_CST) != 0) left_library = true;
+    __atomic_store_n(&in_library, 0, __ATOMIC_SEQ_CST);
     __atomic_store_n(&vain, 0, __ATOMIC_RELAXED);
 }
 

@@ -4,6 +4,7 @@
 #include <linux/futex.h>
 #include <stddef.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 void stall_word_wait(const void *word, uint32_t value) {
@@ -24,4 +25,12 @@ void stall_word_pause(void) {
 #elif defined(__aarch64__)
     __asm__ volatile("yield");
 #endif
+}
+
+void stall_word_nap(void) {
+    const struct timespec length = {.tv_sec = 0, .tv_nsec = 50000};
+    const int saved = errno;
+    // `nanosleep` would end a thread that was cancelled, within its fork.
+    syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &length, NULL);
+    errno = saved;
 }

@@ -30,8 +30,10 @@ void stall_fork_end_wait(bool began);
 /// As `stall_fork_begin_wait`, for calls of a library that has locks of its own: a fork waits for its end, 20 ms at most.
 bool stall_fork_enter_library(void);
 void stall_fork_leave_library(bool entered);
-/// Whether this process was forked while a thread was inside of one. A lock that it had there stays taken.
-bool stall_fork_left_library(void);
+
+/// Waits, as every fork does, before a handler that was registered behind `stall_fork_prepare` takes locks that other
+/// threads need meanwhile. Called by that handler, on the thread that forks.
+void stall_fork_begin(void);
 
 /// Lets a fork that waits for this thread's work happen now. Costs one load if there is none.
 void stall_fork_let_pass(void);

@@ -12,3 +12,6 @@ void stall_word_wake_one(const void *_Nonnull word);
 
 /// The processor's hint for a spin loop.
 void stall_word_pause(void);
+
+/// Sleeps for some 50 us. No cancellation point. Preserves errno.
+void stall_word_nap(void);

@@ -10,6 +10,7 @@ internal import StallCause
 internal import StallDetection
 public import StallModel
 public import StallRunLoop
+internal import StallStore
 internal import Synchronization
 
 /// Watches run loops and records their stalls. A process needs one.
@@ -136,9 +137,9 @@ public final class StallMonitor: Sendable {
         logUnknownLayouts(to: logger)
         // Reads the time zone, for the default log handler: not only with the first warning, under a filter perhaps.
         tzset()
-        guard !stall_fork_left_library() else {
+        guard stall_fork_generation() == 0 || SQLiteLocks.areFree else {
             return logger.error(
-                "stalls will not be recorded: this process was forked while a thread was in SQLite")
+                "stalls will not be recorded: a lock of SQLite's was taken when this process was forked")
         }
         guard let watchdog = Watchdog() else {
             return logger.error("stalls will not be recorded: \(AgentThread.failureText)")

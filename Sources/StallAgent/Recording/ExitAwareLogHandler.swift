@@ -20,7 +20,11 @@ struct ExitAwareLogHandler: LogHandler {
         set { handler.metadataProvider = newValue }
     }
     var logLevel: Logger.Level {
-        get { handler.logLevel }
+        get {
+            let waits = stall_fork_begin_wait()
+            defer { stall_fork_end_wait(waits) }
+            return handler.logLevel
+        }
         set { handler.logLevel = newValue }
     }
     subscript(metadataKey key: String) -> Logger.Metadata.Value? {

@@ -20,7 +20,11 @@ enum ForkHandlers {
         stall_fork_prepare()
         rehearse()
         pthread_atfork(
-            { LivingLoops.holdForFork() }, { letGo(isChild: false) }, { letGo(isChild: true) })
+            {
+                // The agent's wait is before the locks: other threads' loops need these.
+                stall_fork_begin()
+                LivingLoops.holdForFork()
+            }, { letGo(isChild: false) }, { letGo(isChild: true) })
     }()
 
     private static func letGo(isChild: Bool) {

@@ -76,12 +76,19 @@ struct LockWord {
     }
 
     /// Takes it for the time of a fork, so that the child does not get it from a thread that it does not have. False
-    /// when it stays taken: a fork in a signal handler may have interrupted the thread that has it.
+    /// when it stays taken: a fork in a signal handler may have interrupted the thread that has it, or several threads
+    /// fork at once, each after a wait of its own.
     func lockForFork() -> Bool {
-        for look in 0..<2_500 {
+        var deadline: UInt64?
+        for look in 0... {
             if tryLock() { return true }
-            if look < 100 { sched_yield() } else { usleep(50) }
+            let now = stall_monotonic_ns()
+            if now >= deadline ?? .max { break }
+            deadline = deadline ?? now + Self.longestWaitOfFork_ns
+            if look < 100 { sched_yield() } else { stall_word_nap() }
         }
         return false
     }
+
+    private static var longestWaitOfFork_ns: UInt64 { 500_000_000 }
 }

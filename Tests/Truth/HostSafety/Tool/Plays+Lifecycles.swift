@@ -47,8 +47,7 @@ extension Play {
                 // The parent's resources are not touched; the loop continues with its own descriptors.
                 stage.rest(.milliseconds(50))
                 stage.stop(monitor)
-                // It says so when the parent's agent was in SQLite.
-                guard monitor.restartAfterFork() else { _exit(stall_fork_left_library() ? 0 : 3) }
+                guard monitor.restartAfterFork() else { _exit(3) }
                 monitor.watch(EventRunLoop.main, as: "main")
                 stage.settle()
                 stage.stall(monitor)

@@ -7,6 +7,8 @@ import Testing
 
 @testable import StallRunLoop
 
+nonisolated(unsafe) private var isInnerFork = false
+
 /// Goal: after a fork without exec the loop of the forking thread lives in the child, apart from the parent's.
 /// Method: processes of their own, which fork; a child that hangs is ended by SIGALRM, and the parent sees it.
 @Suite struct ForkTests {
@@ -26,6 +28,26 @@ import Testing
                 calls = 0
                 loop.run(for: .milliseconds(20))
                 exit(status == 0 && calls > 0 ? 0 : 1)
+            }
+        }
+    }
+
+    /// The handler is called after those of the loops, since it was registered before.
+    @Test func `a fork in a handler before a fork leaves the outer one its locks`() async {
+        await #expect(processExitsWith: .success) {
+            pthread_atfork(
+                {
+                    guard !isInnerFork else { return }
+                    isInnerFork = true
+                    _ = wait(for: forkProcess { 0 })
+                    isInnerFork = false
+                }, nil, nil)
+            guard let other = try? LoopThread() else { exit(3) }
+            onFreshThread {
+                _ = EventRunLoop.current
+                // A child does not have the other's thread.
+                let child = forkProcess { other.loop.post {} ? 1 : 0 }
+                exit(wait(for: child) == 0 && other.loop.post {} ? 0 : 2)
             }
         }
     }

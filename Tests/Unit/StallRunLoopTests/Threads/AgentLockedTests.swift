@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    @Test func `a child knows that a thread was inside a library at the fork`() async {
+    @Test func `a fork does not wait for long for a thread inside a library`() async {
         await #expect(processExitsWith: .success) {
             stall_fork_prepare()
             let (isInside, mayLeave) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
@@ -110,14 +110,27 @@ import Testing
                 stall_fork_end_work()
             }
             isInside.wait()
-            let child = forkProcess {
-                guard stall_fork_left_library() else { return 1 }
-                return wait(for: forkProcess { stall_fork_left_library() ? 0 : 1 }) == 0 ? 0 : 2
-            }
-            guard wait(for: child) == 0, !stall_fork_left_library() else { exit(2) }
+            // The thread is still inside when it returns.
+            guard wait(for: forkProcess { 0 }) == 0 else { exit(2) }
             mayLeave.signal()
             worker.wait()
-            exit(wait(for: forkProcess { stall_fork_left_library() ? 1 : 0 }) == 0 ? 0 : 3)
+            exit(wait(for: forkProcess { 0 }) == 0 ? 0 : 3)
+        }
+    }
+
+    /// The handler is called after the agent's own, since it was registered before.
+    @Test func `a handler before a fork does not wait for its own fork`() async {
+        await #expect(processExitsWith: .success) {
+            pthread_atfork(
+                {
+                    stall_fork_defer()
+                    stall_fork_allow()
+                }, nil, nil)
+            stall_fork_prepare()
+            let began = stall_monotonic_ns()
+            guard wait(for: forkProcess { 0 }) == 0 else { exit(1) }
+            // It waited for a second.
+            exit(stall_monotonic_ns() - began < 900_000_000 ? 0 : 2)
         }
     }
 
