@@ -43,7 +43,7 @@ test: setup
 conformance: setup
 	$(SWIFT) run -c release conformance
 
-# Breaks the run loop in each way that Tests/Truth/Mutants has a patch for, in a copy, and runs its tests: do they notice?
+# Breaks the run loop and the detector in each way that Tests/Truth/Mutants has a patch for, in a copy, and runs its tests: do they notice?
 mutants: setup
 	@scripts/mutants $(MUTANTS)
 
