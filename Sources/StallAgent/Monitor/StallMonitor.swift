@@ -139,7 +139,7 @@ public final class StallMonitor: Sendable {
         tzset()
         guard stall_fork_generation() == 0 || SQLiteLocks.areFree else {
             return logger.error(
-                "stalls will not be recorded: a lock of SQLite's was taken when this process was forked")
+                "stalls will not be recorded: a lock of SQLite's was taken at the fork")
         }
         guard let watchdog = Watchdog() else {
             return logger.error("stalls will not be recorded: \(AgentThread.failureText)")
