@@ -150,8 +150,8 @@ truth-tasks: setup
 # Is every stall of a loop found, whatever keeps its thread and the watchdog from a CPU? HOURS (60) of made-up time, some
 # three million busy spans, in a minute. SABOTAGE=1 leaves reports out, and must fail.
 truth-simulation: setup
-	$(SWIFT) build -c release --product simulation-truth
-	@$$($(SWIFT) build -c release --show-bin-path)/simulation-truth --hours $(or $(HOURS),60)
+	$(SWIFT) build -c release --scratch-path .build/simulation -Xswiftc -DSTALL_SIMULATION --product simulation-truth
+	@.build/simulation/release/simulation-truth --hours $(or $(HOURS),60)
 
 # Groups of reports against the stall sites that a program was given, built in four ways.
 truth-grouping: setup

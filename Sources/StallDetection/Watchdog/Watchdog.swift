@@ -130,6 +130,8 @@ package final class Watchdog: Sendable {
     }
 }
 
+// Not in an app: with another kernel than Linux, the optimizer would have to keep the watchdog's code twice.
+#if DEBUG || STALL_SIMULATION
 extension Watchdog {
     /// Watches loops on the calling thread, by a kernel that is made up, until it is stopped.
     ///
@@ -153,3 +155,4 @@ extension Watchdog {
         inbox.collect()
     }
 }
+#endif

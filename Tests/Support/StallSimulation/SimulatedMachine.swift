@@ -45,6 +45,7 @@ package final class SimulatedMachine: @unchecked Sendable {
     /// - Parameter isSabotaged: Some reports are left out, as a judge must notice.
     /// - Returns: What it made of them.
     package func run(thresholds: [Duration], isSabotaged: Bool = false) -> Findings {
+        #if DEBUG || STALL_SIMULATION
         let loops = thresholds.map { SimulatedLoop(on: self, threshold: $0) }
         threads = loops.map(\.thread)
         Watchdog.run(loops.map(\.watched)) { stop in
@@ -53,6 +54,9 @@ package final class SimulatedMachine: @unchecked Sendable {
         }
         (stop, threads) = ({}, [])
         return loops.reduce(into: Findings()) { $0 += $1.findings(isSabotaged: isSabotaged) }
+        #else
+        fatalError("simulations of release builds need -DSTALL_SIMULATION")
+        #endif
     }
 
     /// How long a thread that has just become runnable waits for a CPU.
