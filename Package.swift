@@ -226,7 +226,8 @@ let truthTools: [Target] = [
         in: "StallTruth/Tool"),
     truth(
         "task-truth",
-        ["StallAgent", "StallModel", "StallQuery", "StallArchive", "CLinux", "CMishaps"],
+        ["StallAgent", "StallModel", "StallQuery", "StallArchive", "CLinux", "CMishaps"]
+            + ["CTaskHook"],
         in: "TaskTruth"),
     truth("simulation-truth", ["StallModel", "StallSimulation"], in: "SimulationTruth"),
     cModule("CHostSafety", in: "Tests/Truth/HostSafety/C"),

@@ -1,6 +1,7 @@
 // One watched process, and the comparison of what its agent stored with what its jobs recorded.
 
 import CLinux
+import CTaskHook
 import Foundation
 import StallAgent
 import StallArchive
@@ -15,6 +16,8 @@ struct TaskResult: Codable {
     var planted = 0, missed = 0, uncounted = 0, isFalse = 0
     /// Long spans without a report, by the agent's count.
     var counted = 0
+    /// Spans that continue another one, because the task did not suspend.
+    var joined = 0
     var healthy = 0, borderline = 0, reports = 0, threads = 0, entries = 0
     var notes: [String] = []
 
@@ -25,6 +28,7 @@ struct TaskResult: Codable {
         sum.uncounted += other.uncounted
         sum.isFalse += other.isFalse
         sum.counted += other.counted
+        sum.joined += other.joined
         sum.healthy += other.healthy
         sum.borderline += other.borderline
         sum.reports += other.reports
@@ -45,6 +49,8 @@ func playPart(number: Int, plants: Int, seconds: Double) throws -> Never {
         app: "task-truth", version: "1", store: store, symbolizes: false)
     configuration.limits = .none
     let monitor = try StallMonitor.start(configuration)
+    // Before the agent's hook, which passes jobs on to it.
+    task_hook_set()
     monitor.watchTasks(threshold: .nanoseconds(Int64(threshold * 1e9)))
     TaskVictims.waitForThreads()
     let truth = TaskTruth()
@@ -68,12 +74,14 @@ func playPart(number: Int, plants: Int, seconds: Double) throws -> Never {
         }
     }
     monitor.stop()
-    var result = TaskResult(truth.spans, threshold: Int64(threshold * 1e6))
+    let spans = truth.spans.withoutSuspensions
+    var result = TaskResult(spans, threshold: Int64(threshold * 1e6))
+    result.joined = truth.spans.count - spans.count
     let reports = try ReportStore.open(path: store)
     // Up to 100 ms a threshold leaves no room for micro-stalls: these are long spans that cannot be proven to be stalls.
     result.counted = try reports.exposure(ReportFilter()).reduce(0) { $0 + $1.microStallCount }
     result.judge(
-        try reports.reports(ReportFilter(), limit: nil), truth.spans,
+        try reports.reports(ReportFilter(), limit: nil), spans,
         threshold: Int64(threshold * 1e6))
     result.healthy = truth.healthy
     result.threads = truth.threads

@@ -2,6 +2,7 @@
 
 import CLinux
 import CMishaps
+import CTaskHook
 import Foundation
 
 /// A part of a job that ran without a suspension. Times in microseconds.
@@ -16,6 +17,35 @@ struct Span {
     var duration: Int64
     /// The part of it in which its thread queued for a CPU, by the kernel's account.
     var queued: Int64
+    /// How long the thread had queued for one before, in its life.
+    var queuedBefore: Int64
+    /// The task, and how often it had been enqueued: equal for two spans if it did not suspend between them.
+    var task: UInt64
+    var enqueued: UInt64
+    var end: Int64 { start + duration }
+}
+
+extension [Span] {
+    /// A sleep or another `await` need not suspend: not if what is awaited is there before the task has suspended, since
+    /// its thread lost the CPU. Then the spans are one piece of work.
+    var withoutSuspensions: [Span] {
+        var joined: [Span] = []
+        var last: [UInt64: Int] = [:]
+        for span in sorted(by: { $0.start < $1.start }) {
+            if let index = last[span.task], joined[index].enqueued == span.enqueued,
+                joined[index].thread == span.thread, span.task != 0
+            {
+                joined[index].duration = span.end - joined[index].start
+                joined[index].queued =
+                    span.queuedBefore + span.queued - joined[index].queuedBefore
+                joined[index].isPlanted = joined[index].isPlanted || span.isPlanted
+            } else {
+                last[span.task] = joined.count
+                joined.append(span)
+            }
+        }
+        return joined
+    }
 }
 
 /// What happened in this process. The truth.
@@ -187,6 +217,8 @@ struct TaskVictims: Sendable {
     private func occupy(
         _ occupation: Occupation, for length: Double, _ kind: String, isPlanted: Bool
     ) {
+        let task = withUnsafeCurrentTask { $0.map { unsafeBitCast($0, to: UInt64.self) } ?? 0 }
+        let enqueued = task_hook_count_of(task)
         let (wall, began) = (wallClock(), monotonic())
         let queuedBefore = runDelay()
         let end = began + UInt64(length * 1e9)
@@ -220,7 +252,8 @@ struct TaskVictims: Sendable {
             Span(
                 isPlanted: isPlanted, isAmongOthers: kind.hasPrefix(JobKind.actorBusy.rawValue),
                 kind: kind, thread: stall_gettid(), start: wall,
-                duration: Int64(monotonic() - began) / 1000, queued: queued))
+                duration: Int64(monotonic() - began) / 1000, queued: queued,
+                queuedBefore: queuedBefore, task: task, enqueued: enqueued))
     }
 }
 

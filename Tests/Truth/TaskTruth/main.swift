@@ -53,6 +53,7 @@ for note in total.notes { print("    " + note) }
 let (_, load) = (print("healthy jobs \(total.healthy)", terminator: ", "), loadAverage())
 print(
     "threads \(total.threads), entries \(total.entries), at the threshold \(total.borderline), "
+        + "awaits that did not suspend \(total.joined), "
         + "counted without a report \(total.counted), reports \(total.reports), load \(load)")
 if isSabotaged { print("sabotage: every 20th report was left out") }
 print(
