@@ -51,7 +51,11 @@ extension WatchdogThread where Kernel: ~Copyable {
     }
 
     /// Reads the beacon, then the thread, then the suspension probe.
-    private mutating func read(_ slot: WatchSlot, from start: MonotonicInstant) -> PollReading {
+    ///
+    /// - Parameter attempt: A loop that becomes suspect while it is read is read again, as a suspect one.
+    private mutating func read(
+        _ slot: WatchSlot, from start: MonotonicInstant, attempt: Int = 1
+    ) -> PollReading {
         let (responder, beacon) = (slot.loop.responder, slot.loop.beacon)
         var stallCount = beacon.stallCount
         var loop = beacon.read(at: start)
@@ -65,11 +69,14 @@ extension WatchdogThread where Kernel: ~Copyable {
             loop = corrected
         }
         // Time is accounted for up to here: a stop of the process from now on belongs to the next poll.
-        var (evidence, now) = evidence(
-            of: slot, isSuspect: slot.detector.isSuspect(loop, at: start))
+        let isSuspect = slot.detector.isSuspect(loop, at: start)
+        var (evidence, now) = evidence(of: slot, isSuspect: isSuspect)
+        if !isSuspect, slot.detector.isSuspect(loop, at: now), attempt < Self.readings {
+            return read(slot, from: self.now(), attempt: attempt + 1)
+        }
         // If the watchdog lost its CPU meanwhile, it has read a thread that does something else by now, or one whose
         // wait for the CPU was not counted yet when it moved on.
-        var attempt = 1
+        var attempt = attempt
         while beacon.word != loop.word, slot.detector.isSuspect(loop, at: now),
             attempt < Self.readings
         {

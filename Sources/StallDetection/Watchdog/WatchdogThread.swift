@@ -239,7 +239,9 @@ struct WatchdogThread<Kernel: WatchdogKernel & ~Copyable>: ~Copyable {
     private mutating func sleep(until due: MonotonicInstant?) {
         let kind = UInt32(due == nil ? STALL_WATCHDOG_WAITING : STALL_WATCHDOG_TIMED_WAIT)
         pulse.expect(at: due)
-        suspensionTracker.goToSleep(at: now(), kernel.ownCounters())
+        // Counters before time: a wait for the CPU between the two is no pause of the machine.
+        let counters = kernel.ownCounters()
+        suspensionTracker.goToSleep(at: now(), counters)
         stall_wakeup_prepare(wakeup, kind)
         guard unread == nil, inbox.isEmpty, !hasAnyMoved(due) else {
             return stall_wakeup_prepare(wakeup, UInt32(STALL_WATCHDOG_AWAKE))

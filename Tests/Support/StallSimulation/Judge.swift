@@ -16,6 +16,8 @@ struct Judge {
         var own, paused: UInt64
         /// From when the thread was last read before it until when it was first read in it.
         var unread: Range<UInt64>
+        /// When the suspension probe was last read before it: a stop since then may have lasted into it.
+        var probedBefore: UInt64
         /// How often all threads were kept from running, shortly before and behind it included.
         var suspensions = 0
         /// How long the thread waited for a CPU while it was not read and just behind the end, and the watchdog around

@@ -23,8 +23,10 @@ final class SimulatedLoop: @unchecked Sendable {
     private var judge = Judge()
     private var steps: ArraySlice<Step> = []
     private var clock: (reading: UInt64, account: SimulatedThread.Account)
-    /// The present span: since when it lasts, the account at that time, and when the thread had been read last.
-    private var span: (began: UInt64, account: SimulatedThread.Account, readBefore: UInt64)?
+    /// The present span: since when it lasts, the account at that time, and when the thread and the suspension probe had
+    /// been read last.
+    private var span:
+        (began: UInt64, account: SimulatedThread.Account, readBefore: UInt64, probedBefore: UInt64)?
     /// When the watchdog last read the thread's counters, the time before, and first in this span.
     private var reading: (last: UInt64, before: UInt64) = (0, 0)
     private var firstReading: UInt64?
@@ -67,9 +69,12 @@ final class SimulatedLoop: @unchecked Sendable {
                 began: span.began, ended: clock.reading, left: now, threshold: threshold,
                 own: clock.account.own - span.account.own,
                 paused: clock.account.paused - span.account.paused,
-                unread: span.readBefore..<max(span.readBefore, firstReading ?? .max))
+                unread: span.readBefore..<max(span.readBefore, firstReading ?? .max),
+                probedBefore: span.probedBefore)
         }
-        span = status == .busy ? (clock.reading, clock.account, reading.last) : nil
+        span =
+            status == .busy
+            ? (clock.reading, clock.account, reading.last, machine.lastProbeReading) : nil
         (firstReading, readingBehind) = (nil, nil)
         if isIteration {
             stall_beacon_publish_iteration(pointer, clock.reading)
@@ -92,7 +97,7 @@ final class SimulatedLoop: @unchecked Sendable {
         guard var span = ended.take() else { return }
         let before = span.began - min(span.began, threshold)
         span.suspensions = machine.suspensions.count(
-            in: before + threshold / 2..<span.ended + threshold / 4)
+            in: min(span.probedBefore, before + threshold / 2)..<span.ended + threshold / 4)
         let late = machine.waits.time(in: before..<span.ended)
         let unread = span.unread.clamped(to: 0..<span.ended + late)
         // What is read of a thread is of some instants, tens of microseconds apart.

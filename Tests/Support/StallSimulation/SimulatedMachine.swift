@@ -26,6 +26,7 @@ package final class SimulatedMachine: @unchecked Sendable {
     /// The suspension probe has run since it was last read, and does so until then.
     private var wasProbeWoken = true
     private var probeIsAwakeUntil: UInt64 = 0
+    private(set) var lastProbeReading: UInt64 = 0
     private var stop: () -> Void = {}
 
     package init(seed: UInt64, weather: Weather, lasting length: Duration) {
@@ -123,7 +124,7 @@ package final class SimulatedMachine: @unchecked Sendable {
     }
 
     fileprivate func takeProbeReading() -> Bool {
-        defer { wasProbeWoken = false }
+        defer { (wasProbeWoken, lastProbeReading) = (false, now) }
         return wasProbeWoken || now < probeIsAwakeUntil
     }
 
