@@ -102,7 +102,7 @@ final class SimulatedLoop: @unchecked Sendable {
         let unread = span.unread.clamped(to: 0..<span.ended + late)
         // What is read of a thread is of some instants, tens of microseconds apart.
         span.unknown =
-            100_000 + late + thread.waits.time(endingIn: unread)
+            200_000 + late + thread.waits.time(endingIn: unread)
             + thread.waits.time(
                 endingIn: span.ended..<max(span.ended, readingBehind ?? machine.now))
         judge.note(span)
