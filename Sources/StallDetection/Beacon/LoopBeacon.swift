@@ -25,15 +25,16 @@ package struct LoopReading: Equatable, Sendable {
         word = stall_beacon_pack(status.rawValue, since.nanoseconds)
     }
 
-    /// Unpacks a word. Its 56 bits of time wrap every 834 days: the instant is the latest one not after `now`.
+    /// Unpacks a word. Its 56 bits of time wrap every 834 days: the instant is the one nearest to `now`, which may be a
+    /// little later, if the loop published after `now` was read.
     init(word: UInt64, now: MonotonicInstant) {
         self.word = word
         status = LoopStatus(rawValue: UInt8(word >> 56)) ?? .idle
         let mask = UInt64(1) << 56 - 1
         let age = (now.nanoseconds &- word) & mask
-        // If the loop published after `now` was read, the age is almost a full period.
         since = MonotonicInstant(
-            nanoseconds: age > mask / 2 ? now.nanoseconds : now.nanoseconds - age)
+            nanoseconds: age > mask / 2
+                ? now.nanoseconds + (mask + 1 - age) : now.nanoseconds - age)
     }
 }
 

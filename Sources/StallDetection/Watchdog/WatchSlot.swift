@@ -99,18 +99,19 @@ final class WatchSlot: @unchecked Sendable {
     /// When the suspected span ended, by the loop's own account; nil if it has not, or that is not known.
     func endOfSuspicion(_ reading: LoopReading) -> MonotonicInstant? {
         guard let suspected = detector.suspectedWord, suspected != reading.word else { return nil }
-        if suspected == alarmedWord, let end = loop.beacon.alarmAnswer { return end }
-        // It was left before the alarm was set.
-        guard loop.responder.isExact, let began = detector.suspectedSince else { return nil }
+        let began = loop.responder.isExact ? detector.suspectedSince : nil
         let count = loop.beacon.stallCount
         let stored = count - min(count, LoopBeacon.storedStallCount)
-        var number = count
+        var number = began == nil ? stored : count
         while number > stored {
             number -= 1
             let span = loop.beacon.stall(number: number)
-            if span.began == began { return began + span.length }
+            if span.began == began { return span.began + span.length }
         }
-        // The loop counts every span that is as long as the threshold: this one was shorter.
+        // Of several watchers of a loop, one may have set the alarm on a later span.
+        if suspected == alarmedWord, let end = loop.beacon.alarmAnswer { return end }
+        // It was left before the alarm was set. The loop counts every span that is as long as the threshold: this one was
+        // shorter.
         let isComplete = stored <= knownStalls && !detector.isStalled
         return isComplete && detector.policy.threshold >= policies.base.threshold ? began : nil
     }

@@ -65,7 +65,9 @@ extension WatchdogThread where Kernel: ~Copyable {
         if loop.status == .busy, slot.detector.isSuspect(loop, at: start) {
             isProven = responder.correct(loop, at: start)
             let corrected = beacon.read(at: start)
-            isSplit = corrected.word != loop.word && corrected.since == start
+            // Not by its instant alone: the loop may have published meanwhile.
+            let written = LoopReading(status: corrected.status, since: start)
+            isSplit = corrected.word != loop.word && corrected.word == written.word
             loop = corrected
         }
         // Time is accounted for up to here: a stop of the process from now on belongs to the next poll.

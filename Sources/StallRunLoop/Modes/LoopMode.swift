@@ -57,7 +57,9 @@ enum LoopModeNames {
 
     /// See ``ForkHandlers``.
     static func holdForFork() { _ = forkHolder.take { table.lockForFork() } }
-    static func letGoAfterFork() { if forkHolder.release() { table.unlockAfterFork() } }
+    static func letGoAfterFork(isChild: Bool) {
+        if forkHolder.release(isChild: isChild) { table.unlockAfterFork() }
+    }
 
     static func number(of name: String) -> UInt32 {
         table.withLock { table in

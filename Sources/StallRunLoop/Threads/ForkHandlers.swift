@@ -56,8 +56,8 @@ extension LivingLoops {
 
     /// In the child, the loops of threads that it does not have come to their end.
     static func letGoAfterFork(isChild: Bool) {
-        LoopModeNames.letGoAfterFork()
-        guard forkHolder.release() else { return }
+        LoopModeNames.letGoAfterFork(isChild: isChild)
+        guard forkHolder.release(isChild: isChild) else { return }
         let own = LoopOfThread.ifAny?.toOpaque()
         loops.heldForFork { loops in
             for loop in loops.values {

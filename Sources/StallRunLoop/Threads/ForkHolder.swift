@@ -22,12 +22,11 @@ struct ForkHolder: ~Copyable {
         return true
     }
 
-    /// Whether the calling thread had the lock, and releases it now: its outermost fork has ended. In the child it is the
-    /// same thread.
-    borrowing func release() -> Bool {
-        guard isCurrent, depth.wrappingSubtract(1, ordering: .relaxed).newValue == 0 else {
-            return false
-        }
+    /// Whether the calling thread had the lock, and releases it now: its outermost fork has ended, or this is a child, which
+    /// has no outer one to end. In the child it is the same thread.
+    borrowing func release(isChild: Bool) -> Bool {
+        guard isCurrent, isChild || depth.wrappingSubtract(1, ordering: .relaxed).newValue == 0
+        else { return false }
         thread.store(0, ordering: .relaxed)
         return true
     }
