@@ -144,6 +144,17 @@ final class SimulatedLoop: @unchecked Sendable {
 }
 
 extension SimulatedLoop: StallResponder {
+    /// Reads whether the thread has ended.
+    func correct(_ reading: LoopReading, at now: MonotonicInstant) -> Bool {
+        machine.spend(8000)
+        return true
+    }
+
+    func collectLateStack() -> Bool {
+        machine.spend(1000)
+        return false
+    }
+
     func evidence(isSuspect: Bool) -> ThreadEvidence {
         var evidence = ThreadEvidence()
         machine.spend(1000)
