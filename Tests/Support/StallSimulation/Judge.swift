@@ -4,7 +4,7 @@
 internal import StallDetection
 package import StallModel
 
-/// What became of a loop's spans.
+/// The spans of a loop, and the watchdog's reports of them.
 struct Judge {
     /// A span in which the loop was busy, in nanoseconds.
     struct Span: CustomStringConvertible {
@@ -73,7 +73,7 @@ struct Judge {
         counted = began..<(measure.began + measure.watched).nanoseconds
     }
 
-    /// What became of the loop's spans, but for those that the simulation has cut off.
+    /// The findings about the loop's spans, without those that the simulation has cut off.
     ///
     /// - Parameter isSabotaged: Every 20th report is left out.
     func findings(until end: UInt64, isSabotaged: Bool) -> Findings {
@@ -128,7 +128,7 @@ struct Judge {
     }
 }
 
-/// What a watchdog made of the spans of loops.
+/// The differences between the spans of loops and a watchdog's reports.
 package struct Findings: Sendable {
     /// Times that a loop was busy, and those of them that are stalls for sure.
     package var spans = 0, planted = 0

@@ -62,7 +62,7 @@ final class SimulatedLoop: @unchecked Sendable {
     }
 
     private func publish(_ status: LoopStatus, _ isIteration: Bool, at now: UInt64) {
-        // What follows a span shortly is needed to judge it.
+        // A span is judged with the waits that follow it.
         judgeEnded()
         if let span {
             ended = Judge.Span(
@@ -85,7 +85,7 @@ final class SimulatedLoop: @unchecked Sendable {
         }
     }
 
-    /// What was found of the loop, which ends here.
+    /// Judges the loop, which ends here.
     func findings(isSabotaged: Bool) -> Findings {
         judgeEnded()
         // It refers to the loop.
@@ -100,7 +100,7 @@ final class SimulatedLoop: @unchecked Sendable {
             in: min(span.probedBefore, before + threshold / 2)..<span.ended + threshold / 4)
         let late = machine.waits.time(in: before..<span.ended)
         let unread = span.unread.clamped(to: 0..<span.ended + late)
-        // What is read of a thread is of some instants, tens of microseconds apart.
+        // The readings of a thread are of some instants, tens of microseconds apart.
         span.unknown =
             200_000 + late + thread.waits.time(endingIn: unread)
             + thread.waits.time(
