@@ -31,6 +31,7 @@ final class Recorder: Sendable {
     init?(_ configuration: StallMonitor.Configuration, watchdog: Watchdog) {
         guard let wakeup = stall_wakeup_create(), let ring = HandoverRing() else { return nil }
         let handover = Handover(ring: ring, wakeup: wakeup)
+        watchdog.setCollector(wakeup)
         self.handover = handover
         let (requests, notifier) = (
             requests, StallNotifier(deadline: configuration.callbackDeadline)
@@ -167,6 +168,7 @@ private struct Recording {
         while true {
             if ImageTable.rememberLoaded() { findInterpreter() }
             while let request = requests.poll() ?? nextHandedOver() { handle(request) }
+            watchdog.collect()
             if lost > 0 { countLosses() }
             store.countLosses(watchdog.takeRefused(), reason: .blind)
             if end.isRequested { return }
@@ -176,7 +178,7 @@ private struct Recording {
                 continue
             }
             stall_wakeup_prepare(wakeup, UInt32(STALL_WATCHDOG_TIMED_WAIT))
-            guard requests.isEmpty, ring.isEmpty, !end.isRequested else {
+            guard requests.isEmpty, ring.isEmpty, !watchdog.hasSpent, !end.isRequested else {
                 stall_wakeup_prepare(wakeup, UInt32(STALL_WATCHDOG_AWAKE))
                 continue
             }
@@ -213,7 +215,6 @@ private struct Recording {
             if let request { enqueue(request) }
             guard isLast else { continue }
             targetMonitor.release()
-            watchdog.collect()
         }
         releaseUnannounced()
         lost += ring.takeDropped()
@@ -228,7 +229,6 @@ private struct Recording {
             unannounced = ended._withUnsafeGuaranteedRef { $0.nextUnannounced }
             ended.release()
         }
-        watchdog.collect()
     }
 
     private mutating func enqueue(_ request: RecorderRequest) {

@@ -4,7 +4,7 @@
 // It takes no lock that an app's thread can hold, and it waits for nothing but its own futex. A second thread only
 // sleeps (SuspensionProbe.swift).
 
-internal import CLinux
+package import CLinux
 package import StallModel
 internal import Synchronization
 
@@ -97,6 +97,14 @@ package final class Watchdog: Sendable {
 
     /// Frees what the watchdog has retired. Any thread but the watchdog's.
     package func collect() { inbox.collect() }
+
+    /// Whether there is anything to free. Read after `stall_wakeup_prepare` of the collector's word.
+    package var hasSpent: Bool { inbox.hasSpent }
+
+    /// Names the thread that is woken when there is something to free, by a word that is never freed.
+    package func setCollector(_ wakeup: UnsafeMutablePointer<stall_wakeup>) {
+        inbox.setCollector(wakeup)
+    }
 
     /// Health: how long the watchdog has been busy without a pause, or is overdue.
     package func delay(at now: MonotonicInstant) -> Duration { pulse.delay(at: now) }

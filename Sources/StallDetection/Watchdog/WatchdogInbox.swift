@@ -1,6 +1,7 @@
 // Requests of other threads to the watchdog, without a lock: an app thread that is stopped while it holds one would
 // block the watchdog. Retired objects go back the same way: other threads free them, since freeing may wait.
 
+internal import CLinux
 internal import Synchronization
 
 enum WatchdogRequest: Sendable {
@@ -28,6 +29,8 @@ final class WatchdogInbox: Sendable {
     /// The addresses of retained entries, or 0.
     private let top = Atomic<UInt>(0)
     private let spent = Atomic<UInt>(0)
+    /// The wake-up word of the thread that frees retired entries, itself never freed; 0 for none.
+    private let collector = Atomic<UInt>(0)
     /// The watches that were requested and not seen yet. The other requests are about loops that are watched.
     private let waitingWatches = Atomic<Int>(0)
     static let watchLimit = 1024
@@ -72,6 +75,21 @@ final class WatchdogInbox: Sendable {
 
     /// Passes a request, with what it carries, to the next caller of `collect`.
     func retire(_ entry: Entry) { Self.link(entry, into: spent) }
+
+    /// Whether there is anything to free. Read after `stall_wakeup_prepare` of the collector's word.
+    var hasSpent: Bool { spent.load(ordering: .sequentiallyConsistent) != 0 }
+
+    func setCollector(_ wakeup: UnsafeMutablePointer<stall_wakeup>) {
+        collector.store(UInt(bitPattern: wakeup), ordering: .releasing)
+    }
+
+    /// Wakes the thread that frees: retired entries may hold descriptors, and the next request may never come.
+    func wakeCollector() {
+        let word = collector.load(ordering: .acquiring)
+        if let word = UnsafeMutablePointer<stall_wakeup>(bitPattern: word) {
+            stall_wakeup_signal(word)
+        }
+    }
 
     /// Frees what the watchdog has retired. Any thread but the watchdog's.
     func collect() {

@@ -79,17 +79,21 @@ struct WatchdogThread<Kernel: WatchdogKernel & ~Copyable>: ~Copyable {
 
     /// Returns false after a stop request.
     private mutating func receiveRequests() -> Bool {
-        var isRunning = true
+        var (isRunning, frees) = (true, false)
+        // After the entry is retired: the end of a watch has woken the recorder before.
+        defer { if frees { inbox.wakeCollector() } }
         let end = now() + Self.longestReceipt
         while let entry = unread ?? inbox.takeAll() {
             unread = inbox.next(after: entry)
             switch entry.request {
             case .watch(let slot):
                 inbox.releaseWatch()
-                if isRunning, slot.loop.take() { add(slot) }
+                if isRunning, slot.loop.take() { add(slot) } else { frees = true }
             case .setPolicies(let loop, let policies):
                 entry.retiredPolicies = setPolicies(policies, of: loop)
-            case .unwatch(let loop): entry.retired = remove(loop)
+            case .unwatch(let loop):
+                entry.retired = remove(loop)
+                frees = true
             case .stop:
                 entry.retired = removeAll()
                 isRunning = false

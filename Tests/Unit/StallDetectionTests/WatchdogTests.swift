@@ -204,6 +204,45 @@ import Testing
         #expect(watchdog.watch(loop(beacon, preparer)) == nil)
     }
 
+    final class Plain: StallResponder {
+        func evidence(isSuspect: Bool) -> ThreadEvidence { ThreadEvidence(cpuTime: .zero) }
+        func takeSample(_ kind: IncidentKind, of reading: LoopReading, within limit: Duration) {}
+        func measured(from first: LoopCounters, to last: LoopCounters) -> Bool { true }
+        func stallChanged(_ incident: StallIncident) {}
+    }
+
+    /// A responder holds descriptors, and an app's last request may be long ago.
+    @Test(arguments: [true, false])
+    func `whoever frees is woken when a watch has ended`(isSeen: Bool) throws {
+        let (beacon, preparer) = (Beacon(), Preparer())
+        let collector = stall_wakeup_create()!
+        let watchdog = try #require(Watchdog())
+        watchdog.setCollector(collector)
+        stall_wakeup_prepare(collector, UInt32(STALL_WATCHDOG_TIMED_WAIT))
+        var responder = isSeen ? preparer as any StallResponder : Plain()
+        let first = loop(beacon, preparer)
+        watchdog.watch(first)
+        preparer.isHeld.wait()
+        if isSeen {
+            watchdog.unwatch(first)
+        } else {
+            let short = loop(beacon, responder)
+            watchdog.watch(short)
+            watchdog.unwatch(short)
+        }
+        preparer.mayGoOn.signal()
+        weak var freed = responder
+        responder = Plain()
+        let deadline = now + .seconds(10)
+        stall_wakeup_wait(collector, UInt32(STALL_WATCHDOG_TIMED_WAIT), deadline.nanoseconds)
+        #expect(now < deadline)
+        watchdog.collect()
+        #expect(isSeen || freed == nil)
+        #expect(!watchdog.hasSpent)
+        watchdog.stop()
+        stall_beacon_release(beacon.pointer)
+    }
+
     @Test func `a watch that ends with a stall of its own is seen`() throws {
         let (first, beacon, preparer) = (Beacon(), Beacon(), Preparer())
         let watchdog = try #require(Watchdog())
