@@ -70,8 +70,8 @@ package struct StallTable: Sendable {
         var rest = weights.makeIterator()
         var own: [Int64] = []
         for (index, stall) in stalls.enumerated() {
-            own.removeAll(keepingCapacity: true)
-            let count = sets[Int(stall.set)].count
+            while !own.isEmpty { own.removeLast() }
+            let count = sets.stackCount(ofSet: Int(stall.set))
             while count > 1, own.count < count, let weight = rest.next() { own.append(weight) }
             let delayed = delayed_ns.isEmpty ? 0 : delayed_ns[index] ?? 0
             body(stall, delayed, own)
@@ -98,16 +98,21 @@ package struct StackWeights: Sequence, Sendable {
     }
 
     package struct Iterator: IteratorProtocol {
-        fileprivate var rest: ArraySlice<UInt32>
+        fileprivate let words: [UInt32]
+        private var index = 0
+
+        fileprivate init(_ words: [UInt32]) { self.words = words }
 
         package mutating func next() -> Int64? {
-            guard let word = rest.popFirst() else { return nil }
-            guard word == .max, let high = rest.popFirst(), let low = rest.popFirst() else {
-                return Int64(word)
-            }
+            guard index < words.count else { return nil }
+            let word = words[index]
+            index += 1
+            guard word == .max, index + 1 < words.count else { return Int64(word) }
+            let (high, low) = (words[index], words[index + 1])
+            index += 2
             return Int64(Int32(bitPattern: high)) << 32 | Int64(low)
         }
     }
 
-    package func makeIterator() -> Iterator { Iterator(rest: words[...]) }
+    package func makeIterator() -> Iterator { Iterator(words) }
 }

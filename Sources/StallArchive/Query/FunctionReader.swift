@@ -130,7 +130,12 @@ struct FunctionReader {
         var own: [Int32] = []
         try forEachStack(wanted) { stack, entries in
             own.removeAll(keepingCapacity: true)
-            for entry in entries { own += places[Int(numbers.add(entry.key))] }
+            for entry in entries {
+                guard let number = numbers.number(of: entry.key) else { throw missing(entry) }
+                for function in places.functions[places.ranges[Int(number)]] {
+                    own.append(function)
+                }
+            }
             functions.set(own, ofStack: stack)
         }
         return functions
@@ -138,7 +143,7 @@ struct FunctionReader {
 
     /// Calls `body` with the number of each wanted stack that the store has, and its locations.
     private func forEachStack(
-        _ wanted: KeyNumbers, _ body: (_ stack: Int32, _ entries: [StackEntry]) -> Void
+        _ wanted: KeyNumbers, _ body: (_ stack: Int32, _ entries: [StackEntry]) throws -> Void
     ) throws {
         let rows = try connection.prepare("select id, locations from stack")
         while try rows.step() {
@@ -150,15 +155,15 @@ struct FunctionReader {
             guard let entries = [StackEntry](encoded: rows.blob()) else {
                 throw rows.damage("stack \(id) is not a list of locations")
             }
-            body(stack, entries)
+            try body(stack, entries)
         }
     }
 
     /// The functions of locations by their numbers.
     private mutating func places(
         _ numbers: KeyNumbers, _ number: (Frame) -> Int32
-    ) throws -> [[Int32]] {
-        var places: [[Int32]] = Array(repeating: [], count: numbers.count)
+    ) throws -> Places {
+        var places = Places(count: numbers.count)
         let rows = try connection.prepare(
             """
             select \(Self.columns), location.id
@@ -170,11 +175,11 @@ struct FunctionReader {
             for isGuessed in [false, true] {
                 let entry = StackEntry(location: location, isGuessed: isGuessed)
                 guard let place = numbers.number(of: entry.key) else { continue }
-                places[Int(place)].append(
-                    try self.number(rows, isGuessed: isGuessed, number))
+                places.append(
+                    try self.number(rows, isGuessed: isGuessed, number), to: Int(place))
             }
         }
-        if let place = places.firstIndex(where: \.isEmpty) {
+        if let place = places.ranges.firstIndex(where: \.isEmpty) {
             throw missing(StackEntry(key: numbers.keys[place]))
         }
         return places
@@ -213,5 +218,26 @@ struct FunctionReader {
         findImage.reset()
         images[row] = image
         return image
+    }
+}
+
+/// The functions of numbered locations, flat: an array for each would take more memory than what it holds.
+private struct Places {
+    private(set) var functions: [Int32] = []
+    /// By location.
+    private(set) var ranges: [Range<Int>]
+
+    init(count: Int) { ranges = Array(repeating: 0..<0, count: count) }
+
+    /// Few locations have several functions. Where another was appended to in between, they move to the end.
+    mutating func append(_ function: Int32, to place: Int) {
+        if ranges[place].upperBound != functions.count {
+            // A copy: a slice of the array that grows would make it copy itself.
+            let moved = Array(functions[ranges[place]])
+            ranges[place] = functions.count..<functions.count + moved.count
+            functions += moved
+        }
+        functions.append(function)
+        ranges[place] = ranges[place].lowerBound..<functions.count
     }
 }

@@ -33,6 +33,9 @@ struct LoopKinds {
     init(_ connection: Connection, executable: (BuildID?) -> Int32) throws {
         var runNumbers: [Place: Int] = [:]
         var kindNumbers: [Kind: Int32] = [:]
+        // By the bytes of all that the numbers follow from: most loops have those of another.
+        var known: [[UInt8]: Loop] = [:]
+        var bytes: [UInt8] = []
         var reader = ProcessRunReader()
         let rows = try connection.prepare(
             """
@@ -42,6 +45,17 @@ struct LoopKinds {
         while try rows.step() {
             guard try numbers.add(rows.integer()) == loops.count else {
                 throw rows.damage("two loops of one number")
+            }
+            bytes.removeAll(keepingCapacity: true)
+            for column in Self.deciding {
+                let value = rows.blob(at: column)
+                bytes.append(leb128: UInt64(value.count))
+                bytes += value
+            }
+            if let loop = known[bytes] {
+                loops.append(loop)
+                rows.skipRest()
+                continue
             }
             let name = rows.text()
             let run = try reader.run(rows)
@@ -56,9 +70,15 @@ struct LoopKinds {
                 kindNumbers[kind] = number
                 kinds.append((kind.run, name))
             }
-            loops.append(Loop(kind: number, executable: executable(run.buildID)))
+            let loop = Loop(kind: number, executable: executable(run.buildID))
+            if known.count < Self.limit { known[bytes] = loop }
+            loops.append(loop)
         }
     }
+
+    /// The name; the app, the version, the build ID and the host of `ProcessRun.columns`.
+    private static let deciding: [CInt] = [1, 3, 4, 5, 6]
+    private static let limit = 10_000
 
     /// Nil for a loop that the store does not have.
     func loop(_ id: Int64) -> Loop? { numbers.number(of: id).map { loops[Int($0)] } }

@@ -56,11 +56,12 @@ extension ReportStore {
             try condition.bind(to: rows)
             table.runs = loops.runs
             table.stalls.reserveCapacity(min(max(expected, 0), 1 << 24))
-            var facts: [KindCause: Int32] = [:]
+            var facts = KeyNumbers()
+            var counts = Array(repeating: 0, count: 256)
             var stacks = SampleStacks()
             while try rows.step() {
                 let verdict: StallVerdict = try rows.value()
-                table.counts[verdict, default: 0] += 1
+                counts[Int(verdict.rawValue)] += 1
                 guard verdict == .stalled else {
                     rows.skipRest()
                     continue
@@ -75,9 +76,8 @@ extension ReportStore {
                 let key = KindCause(
                     kind: loop.kind, cause: try rows.causeClass(),
                     isWatched: watched.contains(source: source, loop: loopNumber))
-                let number = facts[key] ?? Int32(table.facts.count)
+                let number = facts.add(key.number)
                 if number == table.facts.count {
-                    facts[key] = number
                     let kind = loops.kinds[Int(loop.kind)]
                     table.facts.append(
                         StallTable.Facts(
@@ -98,6 +98,10 @@ extension ReportStore {
                         start_us: try rows.time_us(), duration_ns: duration,
                         source: source, seq: try rows.integer(), facts: number,
                         set: Int32(set)))
+            }
+            for (raw, count) in counts.enumerated() where count > 0 {
+                guard let verdict = StallVerdict(rawValue: UInt8(raw)) else { continue }
+                table.counts[verdict] = count
             }
             return table
         }
@@ -131,16 +135,21 @@ extension ReportStore {
     }
 }
 
-private struct KindCause: Hashable {
+private struct KindCause {
     var kind: Int32
     var cause: CauseClass?
     var isWatched: Bool
+
+    /// Another for each.
+    var number: Int64 {
+        Int64(kind) << 16 | (cause.map { Int64($0.rawValue) << 8 } ?? 0xff00) | (isWatched ? 1 : 0)
+    }
 }
 
 /// The stacks of one report after the other, in the same memory.
 package struct SampleStacks {
     package private(set) var stall = StallStacks()
-    private var weights: [Int64] = []
+    private var duration_ns: Int64 = 0
     private var samples: [(offset_ns: Int64, weight_ns: Int64?, stack: Int64)] = []
 
     package init() {}
@@ -158,33 +167,43 @@ package struct SampleStacks {
         _ bytes: UnsafeRawBufferPointer, in duration_ns: Int64, _ number: (Int64) -> Int64?
     ) -> Bool {
         stall.removeAll()
-        samples.removeAll(keepingCapacity: true)
+        while !samples.isEmpty { samples.removeLast() }
+        self.duration_ns = max(0, duration_ns)
         var packed = PackedSamples(bytes)
+        var isOneStack = true
         while let sample = packed.nextStack() {
             guard let stack = number(sample.stack) else { return false }
+            isOneStack = isOneStack && (samples.first?.stack ?? stack) == stack
             samples.append((max(0, sample.offset_ns), sample.weight_ns, stack))
         }
         guard !packed.isDamaged else { return false }
-        // As `sampleWeights` has it: half-way to its neighbours.
+        if isOneStack {
+            // A weight is a part of the duration, and this one is all of it.
+            if let sample = samples.first { stall.add(sample.stack, weight: self.duration_ns) }
+            return true
+        }
         var from: Int64 = 0
-        weights.removeAll(keepingCapacity: true)
         for index in samples.indices {
-            var until = max(0, duration_ns)
-            if index + 1 < samples.count {
-                until = Int64(
-                    (UInt64(samples[index].offset_ns) + UInt64(samples[index + 1].offset_ns)) / 2)
-            }
-            let implied = max(0, until - from)
-            from = max(from, until)
-            let weight = samples[index].weight_ns ?? implied
-            weights.append(weight)
-            stall.add(samples[index].stack, weight: weight)
+            stall.add(samples[index].stack, weight: weight(of: index, &from))
         }
         return true
     }
 
     /// Calls `body` with the stack of each sample, and the time that the sample stands for.
     package func forEachSample(_ body: (_ stack: Int64, _ weight_ns: Int64) -> Void) {
-        for (sample, weight) in zip(samples, weights) { body(sample.stack, weight) }
+        var from: Int64 = 0
+        for index in samples.indices { body(samples[index].stack, weight(of: index, &from)) }
+    }
+
+    /// As `sampleWeights` has it: half-way to its neighbours.
+    private func weight(of index: Int, _ from: inout Int64) -> Int64 {
+        var until = duration_ns
+        if index + 1 < samples.count {
+            until = Int64(
+                (UInt64(samples[index].offset_ns) + UInt64(samples[index + 1].offset_ns)) / 2)
+        }
+        let implied = max(0, until - from)
+        from = max(from, until)
+        return samples[index].weight_ns ?? implied
     }
 }

@@ -37,6 +37,8 @@ extension [StackEntry] {
     package init?(encoded bytes: UnsafeRawBufferPointer) {
         guard bytes.count <= ValueLimits.stackBytes else { return nil }
         self = []
+        // Most take two bytes or more.
+        reserveCapacity(Swift.min(bytes.count / 2 + 1, ValueLimits.entriesOfStack))
         var rest = bytes[...]
         while !rest.isEmpty {
             guard let number = rest.popLEB128(), count < ValueLimits.entriesOfStack else {
@@ -217,7 +219,8 @@ package struct PackedSamples {
         rest = bytes.dropFirst(list == nil ? 0 : 1)
     }
 
-    /// The fields of a sample. Without texts: most readers add up millions of stacks.
+    /// The fields of a sample. Without texts: most readers add up millions of stacks. Inlined, so that a reader does not
+    /// compute fields that it leaves out.
     private struct Fields {
         var flags: SampleFlags
         var method: CaptureMethod?
@@ -250,6 +253,7 @@ package struct PackedSamples {
         return nil
     }
 
+    @inline(__always)
     private mutating func fields() -> Fields? {
         guard !rest.isEmpty, !isDamaged else { return nil }
         let fields = count < ValueLimits.samplesOfReport ? decoded() : nil
@@ -258,6 +262,7 @@ package struct PackedSamples {
         return fields
     }
 
+    @inline(__always)
     private mutating func decoded() -> Fields? {
         guard let first = rest.popLEB128(),
             first < (list == nil ? SampleFlags.endBefore : SampleFlags.end)
@@ -298,12 +303,14 @@ package struct PackedSamples {
         return fields
     }
 
+    @inline(__always)
     private mutating func popOffset() -> Int64? {
         guard let list else { return rest.popLimited() }
         guard let number = rest.popLEB128() else { return nil }
         return list.time_ns(prediction.decode(number))
     }
 
+    @inline(__always)
     private mutating func popTime() -> Int64? {
         guard let list else { return rest.popLimited() }
         return rest.popDuration().flatMap { list.time_ns($0) }

@@ -20,11 +20,25 @@ extension [UInt8] {
 
 extension Slice<UnsafeRawBufferPointer> {
     /// Takes a number off the front; nil when the bytes end inside it or it has more than 63 bits.
+    @inline(__always)
     package mutating func popLEB128() -> UInt64? {
+        // Most numbers are of one byte.
+        guard let byte = first, byte < 0x80 else { return popLongLEB128() }
+        self = dropFirst()
+        return UInt64(byte)
+    }
+
+    private mutating func popLongLEB128() -> UInt64? {
         var (number, shift): (UInt64, UInt64) = (0, 0)
-        while shift < 63, let byte = popFirst() {
+        var index = startIndex
+        while shift < 63, index < endIndex {
+            let byte = base[index]
+            index += 1
             number |= UInt64(byte & 0x7f) << shift
-            if byte < 0x80 { return number }
+            if byte < 0x80 {
+                self = self[index...]
+                return number
+            }
             shift += 7
         }
         return nil
