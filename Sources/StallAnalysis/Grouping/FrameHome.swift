@@ -28,6 +28,8 @@ struct FrameHomes {
 
     let rules: GroupingRules
     private var homes: [Key: FrameHome] = [:]
+    /// Many functions of one image and module are asked for in a row.
+    private var last: (key: Key, home: FrameHome)?
     private var headers: [String: Bool] = [:]
 
     /// The size at which each cache is cleared, to bound memory.
@@ -37,10 +39,11 @@ struct FrameHomes {
 
     mutating func home(of frame: Frame, module: String?) -> FrameHome {
         let key = Key(imagePath: frame.imagePath, module: module)
-        if let known = homes[key] { return known }
+        if let last, last.key == key { return last.home }
         if homes.count == Self.capacity { homes.removeAll() }
-        let home = FrameHome(frame, module: module, rules: rules)
+        let home = homes[key] ?? FrameHome(frame, module: module, rules: rules)
         homes[key] = home
+        last = (key, home)
         return home
     }
 

@@ -27,8 +27,13 @@ extension NameText {
 
     /// Whether the text occurs anywhere, including in brackets.
     func contains(_ text: StaticString) -> Bool {
-        withUnsafeBufferPointer { bytes in
-            bytes.indices.contains { text.matches(bytes, at: $0) }
+        let first = text.utf8Start[0]
+        return withUnsafeBufferPointer { bytes in
+            for index in bytes.indices where bytes[index] == first && text.matches(bytes, at: index)
+            {
+                return true
+            }
+            return false
         }
     }
 
@@ -36,6 +41,8 @@ extension NameText {
     func firstIndex(of text: StaticString, from start: Int? = nil) -> Int? {
         let first = (start ?? startIndex) - startIndex
         return withUnsafeBufferPointer { bytes in
+            // Most names have none of what is searched for, and to count brackets takes longer.
+            guard bytes[first...].contains(text.utf8Start[0]) else { return nil }
             var scan = BracketScan()
             var index = 0
             while index < bytes.count {

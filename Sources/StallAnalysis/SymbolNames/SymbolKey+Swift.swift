@@ -36,6 +36,8 @@ func swiftKey(_ name: NameText, module: String?) -> SymbolKey {
 
 /// Removes prefixes added by the optimizer and the calling conventions.
 func peelPrefixes(_ name: inout NameText) {
+    // No prefix begins like a type.
+    guard let first = name.first, !first.isUppercase else { return }
     let words: [StaticString] = [
         "partial apply forwarder for ", "partial apply for ", "merged ", "specialized ", "@objc ",
         "@nonobjc ", "dispatch thunk of ", "override ", "distributed thunk ",
@@ -88,6 +90,10 @@ private func isThunk(_ name: NameText) -> Bool {
 }
 
 private func isRuntimeHelper(_ name: NameText) -> Bool {
+    // No other begins like a type.
+    guard let first = name.first, !first.isUppercase else {
+        return name.ends(with: "__ivar_destroyer")
+    }
     let starts: [StaticString] = [
         "outlined ", "type metadata ", "metadata ", "generic type metadata", "full type metadata",
         "demangling cache variable", "lazy ", "lazily ", "associated type ",
