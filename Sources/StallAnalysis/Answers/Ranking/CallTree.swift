@@ -70,10 +70,14 @@ package struct CallTree: Sendable {
     /// Whether there were no stalls at all, with or without stacks.
     package private(set) var isSelectionEmpty = false
 
-    /// The nodes of a path, in the list of those of all paths.
-    private enum PathSteps {
-        case unknown, unselected
-        case selected(Range<Int>)
+    /// A path in one program.
+    private struct Path {
+        /// Its nodes, in the list of those of all paths; nil where it is not selected.
+        var steps: Range<Int>?
+        /// The time under it.
+        var time_ns: Int64 = 0
+        /// The number of stalls with no other stack. Those of several may share nodes, and each counts once.
+        var count = 0
     }
 
     /// Builds the tree of the stalls.
@@ -127,28 +131,24 @@ package struct CallTree: Sendable {
         path: (Int32) -> Int32, stack: (Int32, BuildID?) -> [ClassifiedFrame]
     ) {
         var builder = CallTreeBuilder(direction: direction, selection: selection)
-        // By program and path.
-        var stepsOfPaths = stalls.executables.map { _ in
-            Array(repeating: PathSteps.unknown, count: pathCount)
-        }
+        var paths: [Path] = []
+        // By program and number of a path; negative before its first stack.
+        var indices = stalls.executables.map { _ in Array(repeating: Int32(-1), count: pathCount) }
         // The nodes of all paths, one behind the other.
         var steps: [Int32] = []
-        var lastEntry: [Int32] = []
-        func rangeOfSteps(_ number: Int32, _ executable: Int) -> Range<Int>? {
+        func index(_ number: Int32, _ executable: Int) -> Int {
             let path = Int(path(number))
-            switch stepsOfPaths[executable][path] {
-            case .selected(let range): return range
-            case .unselected: return nil
-            case .unknown: break
-            }
+            let known = indices[executable][path]
+            guard known < 0 else { return Int(known) }
+            indices[executable][path] = Int32(paths.count)
             let first = steps.count
             let isSelected = builder.addPath(
                 of: stack(number, stalls.executables[executable]), to: &nodes, &steps)
-            lastEntry += repeatElement(-1, count: nodes.count - lastEntry.count)
-            stepsOfPaths[executable][path] =
-                isSelected ? .selected(first..<steps.count) : .unselected
-            return isSelected ? first..<steps.count : nil
+            paths.append(Path(steps: isSelected ? first..<steps.count : nil))
+            return paths.count - 1
         }
+        // By node, the last stall with several stacks that was counted.
+        var lastEntry: [Int32] = []
         for number in 0..<stalls.count {
             let entry = stalls[number]
             guard !entry.stacks.isEmpty else {
@@ -157,18 +157,28 @@ package struct CallTree: Sendable {
             }
             var isSeen = false
             for (stackNumber, time_ns) in zip(entry.stacks, entry.times_ns) {
-                let range = rangeOfSteps(stackNumber, entry.executable)
-                guard let range else { continue }
+                let path = index(stackNumber, entry.executable)
+                guard let range = paths[path].steps else { continue }
                 total += .nanoseconds(time_ns)
                 isSeen = true
                 if range.isEmpty { withoutStack += .nanoseconds(time_ns) }
-                for node in steps[range] {
-                    let isFirst = lastEntry[Int(node)] != Int32(number)
+                paths[path].time_ns.addSaturated(time_ns)
+                guard entry.stacks.count > 1 else {
+                    paths[path].count.addSaturated(entry.count)
+                    continue
+                }
+                lastEntry += repeatElement(-1, count: nodes.count - lastEntry.count)
+                for node in steps[range] where lastEntry[Int(node)] != Int32(number) {
                     lastEntry[Int(node)] = Int32(number)
-                    nodes.add(time_ns, count: isFirst ? entry.count : 0, to: Int(node))
+                    nodes.add(0, count: entry.count, to: Int(node))
                 }
             }
             if isSeen { stallCount += entry.count }
+        }
+        for path in paths {
+            for node in steps[path.steps ?? 0..<0] {
+                nodes.add(path.time_ns, count: path.count, to: Int(node))
+            }
         }
         roots = nodes.sortChildren()
     }

@@ -16,6 +16,7 @@ struct InclusiveRanking {
     private var titles: [String] = []
     // For `addCells` alone.
     private var classOfStep: [Int32] = []
+    private var division = SetDivision()
     private var cells: [Cell] = []
     /// Where the buckets of each set begin.
     private var firstCell: [Int32] = [0]
@@ -62,6 +63,7 @@ struct InclusiveRanking {
         onAll = members.add([])
         addSets(classifier)
         classOfStep = []
+        division = SetDivision()
     }
 
     // MARK: Sets
@@ -120,35 +122,30 @@ struct InclusiveRanking {
         }
         // Steps are divided stack by stack: those of one class are on the same stacks of those seen so far. Class 0 has
         // the steps that are on none of them.
-        var classes: [(parent: Int32, stack: Int32)] = [(0, -1)]
-        var order: [Int32] = []
+        division.removeAll()
         for (index, list) in own.enumerated() {
-            var divided = Array(repeating: Int32(0), count: classes.count)
-            for step in steps[list] {
-                let old = Int(classOfStep[Int(step)])
-                if old == 0 { order.append(step) }
-                if divided[old] == 0 {
-                    divided[old] = Int32(classes.count)
-                    classes.append((Int32(old), Int32(index)))
-                }
-                classOfStep[Int(step)] = divided[old]
+            division.beginStack()
+            for position in steps.range(of: list) {
+                let step = steps.numbers[position]
+                let old = classOfStep[Int(step)]
+                if old == 0 { division.order.append(step) }
+                classOfStep[Int(step)] = division.part(of: old, onStack: Int32(index))
             }
         }
-        for number in classes.indices.dropFirst() {
-            let together = order.filter { classOfStep[Int($0)] == Int32(number) }
-            guard !together.isEmpty else { continue }
-            var stacks: [Int32] = []
-            var ancestor = classes[number]
-            while ancestor.stack >= 0 {
-                stacks.append(ancestor.stack)
-                ancestor = classes[Int(ancestor.parent)]
+        for number in division.classes.indices.dropFirst() {
+            division.together.removeAll(keepingCapacity: true)
+            for step in division.order where classOfStep[Int(step)] == Int32(number) {
+                division.together.append(step)
             }
+            guard !division.together.isEmpty else { continue }
+            division.findStacks(ofClass: number)
+            let isOnAll = division.stacks.count == own.count
             cells.append(
                 Cell(
-                    steps: steps.add(together),
-                    members: stacks.count < own.count ? members.add(stacks.reversed()) : onAll))
+                    steps: steps.add(division.together),
+                    members: isOnAll ? onAll : members.add(division.stacks)))
         }
-        for step in order { classOfStep[Int(step)] = 0 }
+        for step in division.order { classOfStep[Int(step)] = 0 }
     }
 
     private func cells(ofSet set: Int32) -> Range<Int> {
@@ -275,6 +272,49 @@ struct InclusiveRanking {
             }
         }
         return sums
+    }
+}
+
+/// How the functions of one set are divided, in the same memory for each set.
+private struct SetDivision {
+    private(set) var classes: [(parent: Int32, stack: Int32)] = []
+    /// The steps of all stacks, each once.
+    var order: [Int32] = []
+    /// The steps of one class.
+    var together: [Int32] = []
+    /// The stacks of one class.
+    private(set) var stacks: [Int32] = []
+    /// By class, that of its steps which are on the next stack, too.
+    private var parts: [Int32] = []
+
+    mutating func removeAll() {
+        classes.removeAll(keepingCapacity: true)
+        classes.append((0, -1))
+        order.removeAll(keepingCapacity: true)
+    }
+
+    mutating func beginStack() {
+        parts.removeAll(keepingCapacity: true)
+        parts += repeatElement(0, count: classes.count)
+    }
+
+    /// The class of the steps of a class that are on the next stack.
+    mutating func part(of old: Int32, onStack stack: Int32) -> Int32 {
+        if parts[Int(old)] == 0 {
+            parts[Int(old)] = Int32(classes.count)
+            classes.append((old, stack))
+        }
+        return parts[Int(old)]
+    }
+
+    mutating func findStacks(ofClass number: Int) {
+        stacks.removeAll(keepingCapacity: true)
+        var ancestor = classes[number]
+        while ancestor.stack >= 0 {
+            stacks.append(ancestor.stack)
+            ancestor = classes[Int(ancestor.parent)]
+        }
+        stacks.reverse()
     }
 }
 
