@@ -37,6 +37,9 @@ package final class WatchedLoop: Sendable {
     /// The watchdog has the request. False if the watch was ended before.
     func take() -> Bool { replace(Stage.requested, by: Stage.watched) }
 
+    /// Ends the watch, whatever the loop has counted. False if the watchdog has it.
+    func abandon() -> Bool { replace(Stage.requested, by: Stage.ended) }
+
     /// Ends the watch. False if the watchdog has it, or must see what the loop has counted meanwhile.
     func cancel() -> Bool {
         beacon.stallCount == stallsBefore && replace(Stage.requested, by: Stage.ended)

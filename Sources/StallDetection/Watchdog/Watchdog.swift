@@ -16,6 +16,7 @@ package final class Watchdog: Sendable {
     private let thread: AgentThread
     private let pulse = WatchdogPulse()
     private let refused = Atomic<Int>(0)
+    private let isStopping = Atomic<Bool>(false)
     /// The index of the monitor's slot in the process record; -1 without one. `join` does not release it, because the
     /// store's writer still uses it.
     package let processRecord = stall_process_record_reserve()
@@ -72,6 +73,10 @@ package final class Watchdog: Sendable {
         }
         loop.request()
         send(.watch(slot))
+        // A watchdog that stops may not take the request any more: the loop would keep a watcher for ever.
+        if isStopping.load(ordering: .sequentiallyConsistent), loop.abandon() {
+            loop.beacon.disconnect(from: wakeup.pointer)
+        }
         return nil
     }
 
@@ -114,6 +119,7 @@ package final class Watchdog: Sendable {
 
     /// Makes the watchdog end open stalls and then itself. Neither allocates nor waits. Call it once.
     package func beginStop() {
+        isStopping.store(true, ordering: .sequentiallyConsistent)
         inbox.push(stopRequest)
         stall_wakeup_signal(wakeup.pointer)
     }

@@ -259,6 +259,17 @@ import Testing
         for beacon in [first, beacon] { stall_beacon_release(beacon.pointer) }
     }
 
+    @Test func `a watch that comes after the stop takes no room in its loop`() throws {
+        let (beacon, preparer) = (Beacon(), Preparer())
+        defer { stall_beacon_release(beacon.pointer) }
+        let watchdog = try #require(Watchdog())
+        watchdog.stop()
+        watchdog.watch(loop(beacon, preparer))
+        for _ in 0..<STALL_WATCHER_LIMIT {
+            #expect(stall_beacon_join(beacon.pointer, stall_wakeup_create()!, 1_000_000))
+        }
+    }
+
     @Test func `a loop that wakes as many watchdogs as it can refuses another`() throws {
         let (beacon, preparer) = (Beacon(), Preparer())
         defer { stall_beacon_release(beacon.pointer) }
