@@ -1,7 +1,6 @@
 // The numbers under which SQLite has a store's files open. It has no function that returns them, and an app may close
-// them: a
-// daemon closes descriptors that it did not open, and opens its own files under the same numbers. SQLite would write
-// its pages into those.
+// them: a daemon closes descriptors that it did not open, and opens its own files under the same numbers. SQLite would
+// write its pages into those.
 
 internal import CLinux
 internal import StallModel
@@ -15,8 +14,10 @@ struct HeldDescriptors {
 
     private var held: [Held] = []
 
-    /// - Parameter path: The store. It must have been read from: then its log is open as well.
-    init(of path: String) {
+    /// - Parameters:
+    ///   - path: The store. It must have been read from: then its log is open as well.
+    ///   - others: Those that the process had of it before, left out here: another monitor's, which it will close.
+    init(of path: String, except others: HeldDescriptors? = nil) {
         for name in [path, path + "-wal", path + "-shm"] {
             guard let facts = FileFacts(name) else { continue }
             let identity = stall_file_identity(device: facts.device, inode: facts.inode)
@@ -26,6 +27,11 @@ struct HeldDescriptors {
             }
             held += numbers.map { Held(number: $0, identity: identity) }
         }
+        if let others { held.removeAll { others.contains($0) } }
+    }
+
+    private func contains(_ other: Held) -> Bool {
+        held.contains { $0.number == other.number && $0.identity.isOf(other.identity) }
     }
 
     /// Whether each is still open, and the same file.
@@ -35,7 +41,14 @@ struct HeldDescriptors {
         held.allSatisfy { held in
             var now = stall_file_identity()
             return stall_descriptor_identity(held.number, &now)
-                && now.device == held.identity.device && now.inode == held.identity.inode
+                && now.isOf(held.identity)
         }
+    }
+}
+
+extension stall_file_identity {
+    /// Whether both are of one file.
+    fileprivate func isOf(_ other: stall_file_identity) -> Bool {
+        device == other.device && inode == other.inode
     }
 }

@@ -37,6 +37,7 @@ package final class AgentStore {
         self.run = run
         self.limits = limits
         reserve = ReserveFile(besideStore: path, bytes: limits.reserveBytes)
+        let others = HeldDescriptors(of: path)
         let file = try StoreFile.openForWriting(
             path: path, role: .agent, followsLinks: false, wait: wait)
         self.file = file
@@ -52,7 +53,7 @@ package final class AgentStore {
         writer = try StoreError.catching(path: path) {
             try AgentWriter(file.connection, run: run)
         }
-        descriptors = HeldDescriptors(of: file.path)
+        descriptors = HeldDescriptors(of: file.path, except: others)
         reserve.hold()
     }
 
