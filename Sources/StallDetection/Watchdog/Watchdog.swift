@@ -73,7 +73,7 @@ package final class Watchdog: Sendable {
         }
         loop.request()
         send(.watch(slot))
-        // A watchdog that stops may not take the request any more: the loop would keep a watcher for ever.
+        // A watchdog that stops may not take the request any more: the loop would keep a watcher forever.
         if isStopping.load(ordering: .sequentiallyConsistent), loop.abandon() {
             loop.beacon.disconnect(from: wakeup.pointer)
         }

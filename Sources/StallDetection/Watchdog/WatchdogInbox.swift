@@ -14,7 +14,7 @@ enum WatchdogRequest: Sendable {
 /// A stack of requests, pushed from any thread and taken as a whole by the watchdog. Neither taking nor retiring
 /// allocates or frees.
 final class WatchdogInbox: Sendable {
-    /// A request on its way to the watchdog, and what the watchdog has retired on the way back.
+    /// A request on its way to the watchdog; on the way back it carries the objects that the watchdog has retired.
     final class Entry: @unchecked Sendable {
         // Unchecked because it belongs to one thread at a time: pushing hands it over.
         let request: WatchdogRequest
