@@ -8,7 +8,7 @@ ALONE = CrashTests|DoctorCommandTests|CauseTruthTests|DemoTests|AgentProcessTest
 FLEET = $(SWIFT) build --traits Fleet
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all help setup build collector fleet fleet-demo bench-fleet truth-fleet truth-clickhouse truth-clickhouse-reach truth-clickhouse-mutated truth-clickhouse-newer truth-clickhouse-install bench-clickhouse demo test conformance mutants truth host-safety host-safety-sanitizers system-calls truth-stacks truth-stalls truth-tasks truth-simulation truth-grouping truth-cause truth-sites truth-totals truth-diff truth-pictures truth-nio truth-programs truth-tests same-programs programs-cost preload stress-stacks check-arm64 truth-arm64 environments bench bench-peers bench-timers faults hostile fuzz c-example c-loops outside-app host-cost freeze bench-targets man walkthrough gates package install deb dist truth-install docs truth-client format lint clean
+.PHONY: all help setup build collector fleet fleet-demo bench-fleet truth-fleet truth-clickhouse truth-clickhouse-reach truth-clickhouse-mutated truth-clickhouse-newer truth-clickhouse-install bench-clickhouse demo test conformance mutants truth host-safety host-safety-sanitizers system-calls truth-stacks truth-stalls truth-tasks truth-simulation truth-grouping truth-cause truth-sites truth-totals truth-diff truth-pictures truth-nio truth-programs truth-tests same-programs programs-cost preload stress-stacks check-arm64 truth-arm64 environments bench bench-peers bench-timers faults hostile fuzz c-example c-loops outside-app host-cost freeze bench-targets man walkthrough gates package install deb rpm dist truth-install docs truth-client format lint clean
 
 all: build
 
@@ -297,6 +297,10 @@ deb: package
 # The same files in a tarball, for other distributions: .build/stallwatch-VERSION-MACHINE.tar.xz, to be unpacked in / or copied.
 dist: package
 	@scripts/dist
+
+# RPM packages of the same programs in .build/rpm. Needs rpmbuild; Debian has it in the package rpm.
+rpm: package
+	@scripts/package-rpm
 
 # The packages in a Debian without Swift: installed, used, upgraded, purged. As root; needs debootstrap. SABOTAGE=1 must fail.
 truth-install: deb

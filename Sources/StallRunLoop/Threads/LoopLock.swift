@@ -79,13 +79,13 @@ struct LockWord {
     /// when it stays taken: a fork in a signal handler may have interrupted the thread that has it, or several threads
     /// fork at once, each after a wait of its own.
     func lockForFork() -> Bool {
-        var deadline: UInt64?
-        for look in 0... {
+        if tryLock() { return true }
+        let deadline = stall_monotonic_ns() + Self.longestWaitOfFork_ns
+        var looks = 0
+        while stall_monotonic_ns() < deadline {
+            if looks < 100 { sched_yield() } else { stall_word_nap() }
+            looks += 1
             if tryLock() { return true }
-            let now = stall_monotonic_ns()
-            if now >= deadline ?? .max { break }
-            deadline = deadline ?? now + Self.longestWaitOfFork_ns
-            if look < 100 { sched_yield() } else { stall_word_nap() }
         }
         return false
     }
