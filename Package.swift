@@ -131,7 +131,7 @@ let unitTests: [Target] = [
     tests("StallDetection", ["StallModel", "CLinux", "CCaptureTesting", "StallSimulation"]),
     tests("StallCapture", ["StallModel", "CLinux", "CStackCapture", "CCaptureTesting"]),
     tests("StallSymbols", ["StallModel"]),
-    tests("StallInspection", ["StallModel"]),
+    tests("StallInspection", ["StallModel", "StallCause"]),
     tests("StallDoctor", ["StallModel"]),
     tests("StallCause", ["StallModel", "CLinux", "cause-truth"]),
     tests(
