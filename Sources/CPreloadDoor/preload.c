@@ -25,8 +25,8 @@
 
 #include "preload_environment.h"
 
-enum { OFF, READY_TO_LOAD, LOADING, RUNNING };
-// Longer than loading takes on a loaded machine: a child of a process whose loader is at work may not load anything.
+enum { OFF, READY_TO_LOAD, LOADING, STARTING, RUNNING };
+// Longer than loading takes on a loaded machine.
 enum { LONGEST_WAIT_NS = 1000000000 };
 
 static uint32_t state = OFF;
@@ -47,19 +47,24 @@ static void set_state(uint32_t next) {
     syscall(SYS_futex, &state, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
-void preload_wait_for_agent(int64_t timeout_ns) {
+// Waits while the agent is being loaded or, if `last` is STARTING, started.
+static void wait_while(uint32_t last, int64_t timeout_ns) {
     struct timespec deadline;
     const int saved = errno;
     clock_gettime(CLOCK_MONOTONIC, &deadline);
     deadline.tv_sec += (deadline.tv_nsec + timeout_ns) / 1000000000;
     deadline.tv_nsec = (deadline.tv_nsec + timeout_ns) % 1000000000;
-    while (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == LOADING) {
+    for (;;) {
+        const uint32_t now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
+        if (now < LOADING || now > last) break;
         const long result = syscall(
-            SYS_futex, &state, FUTEX_WAIT_BITSET_PRIVATE, LOADING, &deadline, NULL, FUTEX_BITSET_MATCH_ANY);
+            SYS_futex, &state, FUTEX_WAIT_BITSET_PRIVATE, now, &deadline, NULL, FUTEX_BITSET_MATCH_ANY);
         if (result != 0 && errno == ETIMEDOUT) break;
     }
     errno = saved;
 }
+
+void preload_wait_for_agent(int64_t timeout_ns) { wait_while(STARTING, timeout_ns); }
 
 // MARK: The agent
 
@@ -77,6 +82,7 @@ static bool load_agent(void) {
         return false;
     }
     const stall_preload_start start = (stall_preload_start)dlsym(library, "stallwatch_preload_start");
+    set_state(STARTING);
     return start && start(STALL_PRELOAD_INTERFACE, &environment.settings, &agent);
 }
 
@@ -84,6 +90,7 @@ static bool load_agent(void) {
 static void *start_agent(void *nothing) {
     (void)nothing;
     prctl(PR_SET_NAME, "stall-start", 0, 0, 0);
+    if (has_agent) set_state(STARTING);
     const bool is_running = has_agent ? agent.restart() : load_agent();
     has_agent = has_agent || is_running;
     set_state(is_running ? RUNNING : OFF);
@@ -128,8 +135,9 @@ void preload_start_agent(void) {
 
 // MARK: The process
 
-// The child of a process whose loader is at work could load nothing, whatever it needs.
-static void before_fork(void) { preload_wait_for_agent(LONGEST_WAIT_NS); }
+// The child of a process whose loader is at work could load nothing, whatever it needs. An agent that starts is not waited
+// for: it may wait for the end of this fork itself.
+static void before_fork(void) { wait_while(LOADING, LONGEST_WAIT_NS); }
 
 static void in_child(void) {
     preload_forget_threads();
@@ -139,7 +147,7 @@ static void in_child(void) {
 }
 
 // Nothing of the agent is being set up while the program's destructors run.
-static void at_exit(void) { preload_wait_for_agent(LONGEST_WAIT_NS); }
+static void at_exit(void) { wait_while(STARTING, LONGEST_WAIT_NS); }
 
 // Programs that are linked with libseccomp confine themselves, usually before they wait for anything.
 static bool needs_filter_library(void) {

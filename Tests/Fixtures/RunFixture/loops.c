@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -105,6 +107,35 @@ static void *fetch(void *nothing) {
     for (int i = 0; i < 5; i++) wait_one(pair[0], 20);
     usleep(REST_MS * 1000);
     return nothing;
+}
+
+static volatile bool serves;
+
+// Forks all the time while the main thread is a loop. Returns how many forks were held up for longer than any start takes.
+static void *fork_often(void *nothing) {
+    (void)nothing;
+    long held = 0;
+    while (serves) {
+        struct timespec before, after;
+        clock_gettime(CLOCK_MONOTONIC, &before);
+        const pid_t child = fork();
+        if (child == 0) _exit(0);
+        clock_gettime(CLOCK_MONOTONIC, &after);
+        held += (after.tv_sec - before.tv_sec) * 1000 + (after.tv_nsec - before.tv_nsec) / 1000000 > 700;
+        waitpid(child, NULL, 0);
+    }
+    return (void *)held;
+}
+
+static void serve_among_forks(void) {
+    pthread_t thread;
+    void *held;
+    serves = true;
+    pthread_create(&thread, NULL, fork_often, NULL);
+    serve_after(25, planned_stall);
+    serves = false;
+    pthread_join(thread, &held);
+    printf("held %ld\n", (long)held);
 }
 
 static void request(void) {
@@ -234,6 +265,17 @@ int main(int count, char **words) {
             for (int k = 0; k < 4; k++) wait_for(set, SHORT_MS);
             close(set);
         }
+    }
+    // In a process whose agent is loaded, and in a child of one whose agent runs.
+    if (strcmp(scenario, "forks") == 0) {
+        serve_among_forks();
+        fflush(stdout);
+        const pid_t child = fork();
+        if (child == 0) {
+            serve_among_forks();
+            exit(0);
+        }
+        waitpid(child, NULL, 0);
     }
     if (strcmp(scenario, "executed") == 0) {
         char command[4200];

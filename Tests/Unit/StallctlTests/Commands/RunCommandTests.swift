@@ -208,6 +208,15 @@ import Testing
         #expect(second["child"]?.reports.count == 1)
     }
 
+    /// Both wait for each other where a fork waits until the agent runs: a second for each fork.
+    @Test func `a program that forks while its agent starts is not held up`() throws {
+        for options in [[], ["--follow-children"]] {
+            let played = try #require(try play(["forks"], options)["forks"])
+            #expect(played.result.output == "held 0\nheld 0\n")
+            #expect(played.reports.count == 1)
+        }
+    }
+
     @Test(arguments: ["environment", "title", "wrong", "epoll", ""])
     func `output, status and environment are those of a run without`(scenario: String) throws {
         let program = try Self.built.get().path + "/loops"
