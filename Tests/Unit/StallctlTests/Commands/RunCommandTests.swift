@@ -213,7 +213,7 @@ import Testing
         for options in [[], ["--follow-children"]] {
             let played = try #require(try play(["forks"], options)["forks"])
             #expect(played.result.output == "held 0\nheld 0\n")
-            #expect(played.reports.count == 1)
+            #expect(!played.reports.isEmpty)
         }
     }
 
