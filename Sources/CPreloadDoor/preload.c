@@ -86,12 +86,16 @@ static bool load_agent(void) {
     return start && start(STALL_PRELOAD_INTERFACE, &environment.settings, &agent);
 }
 
+static bool restart_agent(void) {
+    set_state(STARTING);
+    return agent.restart();
+}
+
 // On a thread of its own: the one that waits may have a small stack, and does not wait for this.
 static void *start_agent(void *nothing) {
     (void)nothing;
     prctl(PR_SET_NAME, "stall-start", 0, 0, 0);
-    if (has_agent) set_state(STARTING);
-    const bool is_running = has_agent ? agent.restart() : load_agent();
+    const bool is_running = has_agent ? restart_agent() : load_agent();
     has_agent = has_agent || is_running;
     set_state(is_running ? RUNNING : OFF);
     return NULL;
@@ -147,7 +151,7 @@ static void in_child(void) {
 }
 
 // Nothing of the agent is being set up while the program's destructors run.
-static void at_exit(void) { wait_while(STARTING, LONGEST_WAIT_NS); }
+static void at_exit(void) { preload_wait_for_agent(LONGEST_WAIT_NS); }
 
 // Programs that are linked with libseccomp confine themselves, usually before they wait for anything.
 static bool needs_filter_library(void) {
