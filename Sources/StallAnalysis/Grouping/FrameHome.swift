@@ -40,8 +40,12 @@ struct FrameHomes {
     mutating func home(of frame: Frame, module: String?) -> FrameHome {
         let key = Key(imagePath: frame.imagePath, module: module)
         if let last, last.key == key { return last.home }
+        if let known = homes[key] {
+            last = (key, known)
+            return known
+        }
         if homes.count == Self.capacity { homes.removeAll() }
-        let home = homes[key] ?? FrameHome(frame, module: module, rules: rules)
+        let home = FrameHome(frame, module: module, rules: rules)
         homes[key] = home
         last = (key, home)
         return home
