@@ -14,8 +14,7 @@ struct InclusiveRanking {
 
     /// The functions' titles, by their numbers.
     private var titles: [String] = []
-    // For `addCells` alone.
-    private var classOfStep: [Int32] = []
+    /// For `addCells` alone.
     private var division = SetDivision()
     private var cells: [Cell] = []
     /// Where the buckets of each set begin.
@@ -62,7 +61,6 @@ struct InclusiveRanking {
         kinds = StallKinds(table)
         onAll = members.add([])
         addSets(classifier)
-        classOfStep = []
         division = SetDivision()
     }
 
@@ -82,7 +80,7 @@ struct InclusiveRanking {
             if title == titles.count {
                 titleNumbers[step.title] = title
                 titles.append(step.title)
-                classOfStep.append(0)
+                division.addStep()
             }
             numbers[step] = title
             return title
@@ -120,32 +118,16 @@ struct InclusiveRanking {
             }
             return
         }
-        // Steps are divided stack by stack: those of one class are on the same stacks of those seen so far. Class 0 has
-        // the steps that are on none of them.
-        division.removeAll()
-        for (index, list) in own.enumerated() {
-            division.beginStack()
-            for position in steps.range(of: list) {
-                let step = steps.numbers[position]
-                let old = classOfStep[Int(step)]
-                if old == 0 { division.order.append(step) }
-                classOfStep[Int(step)] = division.part(of: old, onStack: Int32(index))
-            }
-        }
+        division.divide(own, steps)
         for number in division.classes.indices.dropFirst() {
-            division.together.removeAll(keepingCapacity: true)
-            for step in division.order where classOfStep[Int(step)] == Int32(number) {
-                division.together.append(step)
-            }
+            division.select(number)
             guard !division.together.isEmpty else { continue }
-            division.findStacks(ofClass: number)
             let isOnAll = division.stacks.count == own.count
             cells.append(
                 Cell(
                     steps: steps.add(division.together),
                     members: isOnAll ? onAll : members.add(division.stacks)))
         }
-        for step in division.order { classOfStep[Int(step)] = 0 }
     }
 
     private func cells(ofSet set: Int32) -> Range<Int> {
@@ -275,39 +257,48 @@ struct InclusiveRanking {
     }
 }
 
-/// How the functions of one set are divided, in the same memory for each set.
+/// How the functions of one set are divided, in the same memory for each set: stack by stack, so that those of one class
+/// are on the same stacks of those seen so far. Class 0 has the functions that are on none of them.
 private struct SetDivision {
     private(set) var classes: [(parent: Int32, stack: Int32)] = []
-    /// The steps of all stacks, each once.
-    var order: [Int32] = []
-    /// The steps of one class.
-    var together: [Int32] = []
-    /// The stacks of one class.
+    /// The functions of the selected class, and its stacks.
+    private(set) var together: [Int32] = []
     private(set) var stacks: [Int32] = []
-    /// By class, that of its steps which are on the next stack, too.
+    /// By function.
+    private var classOfStep: [Int32] = []
+    /// The functions of all stacks, each once.
+    private var order: [Int32] = []
+    /// By class, that of its functions which are on the next stack, too.
     private var parts: [Int32] = []
 
-    mutating func removeAll() {
+    /// Makes room for one more function.
+    mutating func addStep() { classOfStep.append(0) }
+
+    /// - Parameter own: The functions on each stack, in `steps`.
+    mutating func divide(_ own: [Int32], _ steps: NumberLists) {
+        for step in order { classOfStep[Int(step)] = 0 }
+        order.removeAll(keepingCapacity: true)
         classes.removeAll(keepingCapacity: true)
         classes.append((0, -1))
-        order.removeAll(keepingCapacity: true)
-    }
-
-    mutating func beginStack() {
-        parts.removeAll(keepingCapacity: true)
-        parts += repeatElement(0, count: classes.count)
-    }
-
-    /// The class of the steps of a class that are on the next stack.
-    mutating func part(of old: Int32, onStack stack: Int32) -> Int32 {
-        if parts[Int(old)] == 0 {
-            parts[Int(old)] = Int32(classes.count)
-            classes.append((old, stack))
+        for (stack, list) in own.enumerated() {
+            parts.removeAll(keepingCapacity: true)
+            parts += repeatElement(0, count: classes.count)
+            for position in steps.range(of: list) {
+                let step = steps.numbers[position]
+                let old = classOfStep[Int(step)]
+                if old == 0 { order.append(step) }
+                if parts[Int(old)] == 0 {
+                    parts[Int(old)] = Int32(classes.count)
+                    classes.append((old, Int32(stack)))
+                }
+                classOfStep[Int(step)] = parts[Int(old)]
+            }
         }
-        return parts[Int(old)]
     }
 
-    mutating func findStacks(ofClass number: Int) {
+    mutating func select(_ number: Int) {
+        together.removeAll(keepingCapacity: true)
+        for step in order where classOfStep[Int(step)] == Int32(number) { together.append(step) }
         stacks.removeAll(keepingCapacity: true)
         var ancestor = classes[number]
         while ancestor.stack >= 0 {
