@@ -36,10 +36,12 @@ struct LoopKinds {
         // By the bytes of all that the numbers follow from: most loops have those of another.
         var known: [[UInt8]: Loop] = [:]
         var bytes: [UInt8] = []
+        let nameColumn: CInt = 5
         var reader = ProcessRunReader()
         let rows = try connection.prepare(
             """
-            select loop.id, loop.name, \(ProcessRun.columns)
+            select loop.id, process_run.app, process_run.version, process_run.build_id, process_run.host, loop.name,
+                \(ProcessRun.columns)
             from loop join process_run on process_run.id = loop.run
             """)
         while try rows.step() {
@@ -47,9 +49,9 @@ struct LoopKinds {
                 throw rows.damage("two loops of one number")
             }
             bytes.removeAll(keepingCapacity: true)
-            for column in Self.deciding {
+            for column in 1...nameColumn {
                 let value = rows.blob(at: column)
-                bytes.append(leb128: UInt64(value.count))
+                bytes.append(leb128: rows.isNull(at: column) ? 0 : UInt64(value.count) + 1)
                 bytes += value
             }
             if let loop = known[bytes] {
@@ -57,6 +59,7 @@ struct LoopKinds {
                 rows.skipRest()
                 continue
             }
+            rows.go(to: nameColumn)
             let name = rows.text()
             let run = try reader.run(rows)
             let place = Place(app: run.app, version: run.version, host: run.host)
@@ -76,8 +79,7 @@ struct LoopKinds {
         }
     }
 
-    /// The name; the app, the version, the build ID and the host of `ProcessRun.columns`.
-    private static let deciding: [CInt] = [1, 3, 4, 5, 6]
+    /// The size at which no more are noted, to bound memory.
     private static let limit = 10_000
 
     /// Nil for a loop that the store does not have.
