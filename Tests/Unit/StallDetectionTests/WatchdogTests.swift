@@ -213,7 +213,7 @@ import Testing
 
     /// A responder holds descriptors, and an app's last request may be long ago.
     @Test(arguments: [true, false])
-    func `whoever frees is woken when a watch has ended`(isSeen: Bool) throws {
+    func `the thread that frees is woken when a watch has ended`(isSeen: Bool) throws {
         let (beacon, preparer) = (Beacon(), Preparer())
         let collector = stall_wakeup_create()!
         let watchdog = try #require(Watchdog())
