@@ -13,42 +13,57 @@ struct HeldDescriptors {
     }
 
     private var held: [Held] = []
+    /// A file that is there has no descriptor: what SQLite has of it, an older connection's, was closed.
+    private var lacksOne = false
 
+    /// Those of a store that this process has open already: other connections', the app's own.
+    static func before(opening path: String) -> [CInt] {
+        files(of: path).flatMap(\.numbers)
+    }
+
+    /// Takes the descriptors that a connection uses.
+    ///
+    /// A connection that closes closes its log, but leaves its database file open as long as another one of the process
+    /// has locks in it, and SQLite gives that descriptor to the next connection. All connections share the index of the
+    /// log. So where a file has no new descriptor, the connection uses an older one, and each of those stays open as
+    /// long as this connection has its locks.
+    ///
     /// - Parameters:
-    ///   - path: The store. It must have been read from: then its log is open as well.
-    ///   - others: Those that the process had of it before, left out here: another monitor's, which it will close.
-    init(of path: String, except others: HeldDescriptors? = nil) {
-        for name in [path, path + "-wal", path + "-shm"] {
-            guard let facts = FileFacts(name) else { continue }
+    ///   - path: The store. The connection must have read from it: then its log is open as well.
+    ///   - older: Those that were open before the connection was made.
+    init(of path: String, olderThan older: [CInt]) {
+        for file in Self.files(of: path) {
+            if file.numbers.isEmpty { lacksOne = true }
+            let new = file.numbers.filter { !older.contains($0) }
+            held += (new.isEmpty ? file.numbers : new).map {
+                Held(number: $0, identity: file.identity)
+            }
+        }
+    }
+
+    private static func files(
+        of path: String
+    ) -> [(identity: stall_file_identity, numbers: [CInt])] {
+        [path, path + "-wal", path + "-shm"].compactMap { name in
+            guard let facts = FileFacts(name) else { return nil }
             let identity = stall_file_identity(device: facts.device, inode: facts.inode)
             let numbers = withUnsafeTemporaryAllocation(of: CInt.self, capacity: 16) { buffer in
                 let count = stall_descriptors_of(identity, buffer.baseAddress!, 16)
                 return Array(buffer.prefix(Int(count)))
             }
-            held += numbers.map { Held(number: $0, identity: identity) }
+            return (identity, numbers)
         }
-        if let others { held.removeAll { others.contains($0) } }
-    }
-
-    private func contains(_ other: Held) -> Bool {
-        held.contains { $0.number == other.number && $0.identity.isOf(other.identity) }
     }
 
     /// Whether each is still open, and the same file.
     ///
     /// **Cost:** one system call per descriptor, 0.2 us each.
     var areIntact: Bool {
-        held.allSatisfy { held in
-            var now = stall_file_identity()
-            return stall_descriptor_identity(held.number, &now)
-                && now.isOf(held.identity)
-        }
-    }
-}
-
-extension stall_file_identity {
-    /// Whether both are of one file.
-    fileprivate func isOf(_ other: stall_file_identity) -> Bool {
-        device == other.device && inode == other.inode
+        !lacksOne
+            && held.allSatisfy { held in
+                var now = stall_file_identity()
+                return stall_descriptor_identity(held.number, &now)
+                    && now.device == held.identity.device && now.inode == held.identity.inode
+            }
     }
 }

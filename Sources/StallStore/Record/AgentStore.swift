@@ -37,7 +37,7 @@ package final class AgentStore {
         self.run = run
         self.limits = limits
         reserve = ReserveFile(besideStore: path, bytes: limits.reserveBytes)
-        let others = HeldDescriptors(of: path)
+        let older = HeldDescriptors.before(opening: path)
         let file = try StoreFile.openForWriting(
             path: path, role: .agent, followsLinks: false, wait: wait)
         self.file = file
@@ -53,7 +53,7 @@ package final class AgentStore {
         writer = try StoreError.catching(path: path) {
             try AgentWriter(file.connection, run: run)
         }
-        descriptors = HeldDescriptors(of: file.path, except: others)
+        descriptors = HeldDescriptors(of: file.path, olderThan: older)
         reserve.hold()
     }
 
