@@ -68,11 +68,11 @@ import Testing
     @Test func `a timer takes a descriptor only where the kernel needs one`() async {
         await #expect(processExitsWith: .success) {
             eachWay { loop in
-                let before = openDescriptors("timerfd")
+                let before = ownDescriptors("timerfd")
                 loop.perform(after: .milliseconds(2)) {}
                 loop.perform(after: .microseconds(20)) {}
                 loop.run()
-                let taken = openDescriptors("timerfd") - before
+                let taken = ownDescriptors("timerfd") - before
                 // The old way took it when the loop was made.
                 guard taken == 0, (loop.timerDescriptor >= 0) != loop.waitsPrecisely else {
                     return 1
@@ -211,15 +211,6 @@ private func playFarDeadlines(_ loop: EventRunLoop) -> CInt {
 }
 
 /// Descriptors of a kind that the process has.
-private func openDescriptors(_ kind: String) -> Int {
-    let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
-    return names.count {
-        let target = try? FileManager.default.destinationOfSymbolicLink(
-            atPath: "/proc/self/fd/\($0)")
-        return target == "anon_inode:[\(kind)]"
-    }
-}
-
 extension EventRunLoop {
     fileprivate func removeAllSources() {
         for source in defaultItems.sources { source.invalidate() }
