@@ -60,6 +60,9 @@ static const char bound_watched_sums[] = {
 static const char keep_rules[] = {
 #embed "../../migrations/0020_keep_rules.sql"
     , 0};
+static const char name_sampled[] = {
+#embed "../../migrations/0021_name_sampled.sql"
+    , 0};
 static const char newest_schema[] = {
 #embed "schema.sql"
     , 0};
@@ -84,6 +87,7 @@ static const StallMigration migrations[] = {
     {"0018_add_delayed_time", add_delayed_time},
     {"0019_bound_watched_sums", bound_watched_sums},
     {"0020_keep_rules", keep_rules},
+    {"0021_name_sampled", name_sampled},
 };
 
 const int stall_migration_count = sizeof migrations / sizeof *migrations;

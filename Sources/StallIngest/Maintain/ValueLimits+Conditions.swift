@@ -53,7 +53,7 @@ extension ValueLimits {
         (
             "cohort",
             """
-            verdict between 0 and \(StallVerdict.saturated.rawValue)
+            verdict between 0 and \(StallVerdict.all.map(\.rawValue).max()!)
             and ifnull(cause, 0) between 0 and \(largest(CauseClass.self))
             """
         ),

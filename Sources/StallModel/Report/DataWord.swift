@@ -7,10 +7,12 @@ package protocol DataWord: RawRepresentable, Hashable where RawValue == UInt8 {
 }
 
 extension DataWord {
+    /// Every value, in the order of their raw values.
+    package static var all: [Self] { (0...UInt8.max).compactMap(Self.init(rawValue:)) }
+
     /// Every value by its word.
     package static var byWord: [String: Self] {
-        let all = (0...UInt8.max).compactMap(Self.init(rawValue:))
-        return Dictionary(uniqueKeysWithValues: all.map { ($0.word, $0) })
+        Dictionary(uniqueKeysWithValues: all.map { ($0.word, $0) })
     }
 }
 
@@ -35,6 +37,7 @@ extension StallVerdict: DataWord {
         case .throttled: "throttled"
         case .debugger: "debugger"
         case .saturated: "saturated"
+        case .sampled: "sampled"
         }
     }
 }

@@ -25,6 +25,8 @@ public enum StallVerdict: UInt8, Hashable, Sendable {
     case debugger = 4
     /// The loop never waited for seconds, although no single callout took long.
     case saturated = 5
+    /// A profiler's samples: the thread was sampled, whether it stalled is unknown.
+    case sampled = 6
 }
 
 /// The loop's activity when it stalled. The raw values are stored; never renumber them.

@@ -243,7 +243,7 @@ import TestSupport
         }
         #expect(outlined == causes)
         var filter = ReportFilter()
-        filter.verdicts = Set((0...5).compactMap(StallVerdict.init(rawValue:)))
+        filter.verdicts = Set(StallVerdict.all)
         var traced: [UniqueID: StallCause?] = [:]
         try store.forEachStall(filter, in: .newestFirst, limit: nil) { stall, _ in
             traced[stall.id] = .some(stall.cause)

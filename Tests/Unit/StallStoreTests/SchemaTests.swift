@@ -178,6 +178,31 @@ import TestSupport
         #expect(try ReportStore.open(path: path).status().schemaVersion == newest)
     }
 
+    /// Goal: a new verdict is named by every view, and is no damage of a central store.
+    @Test func `each verdict has its word in the views, and is sound`() throws {
+        var generator = ReportGenerator(seed: 10)
+        let store = try AgentStore(path: directory("agent.sqlite"), run: generator.run)
+        var expected: [[String?]] = []
+        for verdict in StallVerdict.all {
+            var report = generator.report()
+            report.verdict = verdict
+            report.delayedTime = .zero
+            try store.record(report, images: generator.images)
+            expected.append([report.id.description, verdict.word])
+        }
+        try store.close()
+        let central = directory("central.sqlite")
+        let ingest = try Ingest(into: central)
+        #expect(try ingest.run([directory("agent.sqlite")]).addedCount == StallVerdict.all.count)
+        try ingest.close()
+        for view in ["stall", "stall_of_day"] {
+            let found = try RawDatabase(central).query("select id, verdict from \(view)")
+            #expect(Set(found) == Set(expected), "\(view)")
+        }
+        try expectSound(central)
+        #expect(try checkStore(path: central).isEmpty)
+    }
+
     @Test func `the views say in words what the reports are`() throws {
         var generator = ReportGenerator(seed: 9)
         let path = directory("agent.sqlite")

@@ -12,6 +12,7 @@ extension StallVerdict {
         case .throttled: "the control group's CPU quota was used up"
         case .debugger: "a debugger was attached"
         case .saturated: "no single callout took long, but the loop never waited"
+        case .sampled: "a profiler sampled the thread, and whether it stalled is unknown"
         }
     }
 }
