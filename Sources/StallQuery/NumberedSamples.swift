@@ -48,7 +48,7 @@ package struct NumberedSamples {
 
     package var totalWeight: Duration { entries.reduce(.zero) { $0 + $1.weight } }
 
-    /// Sorted by weight, heaviest first, then by time.
+    /// Sorted by weight, heaviest first, then by their number of samples, as of samples without weights, then by time.
     package var stacks: [Stack] {
         var stacks: [Stack] = []
         for (index, entry) in entries.enumerated() {
@@ -63,7 +63,10 @@ package struct NumberedSamples {
             }
         }
         return stacks.enumerated()
-            .sorted { ($1.element.weight, $0.offset) < ($0.element.weight, $1.offset) }
+            .sorted {
+                ($1.element.weight, $1.element.members.count, $0.offset)
+                    < ($0.element.weight, $0.element.members.count, $1.offset)
+            }
             .map(\.element)
     }
 

@@ -12,10 +12,14 @@ package struct ReportFilter: Hashable, Sendable {
     package var since: UnixTime?
     /// Reports that started before this time.
     package var until: UnixTime?
+    /// Also those that are ranked; with nil only stalls are.
     package var verdicts: Set<StallVerdict>?
     package var causes: Set<CauseClass>?
 
     package init() {}
+
+    /// The verdicts of the reports that a ranking ranks; all others that are selected are counted.
+    package var rankedVerdicts: Set<StallVerdict> { verdicts ?? [.stalled] }
 
     /// Whether reports of this cause are selected.
     package func allows(cause: CauseClass?) -> Bool {

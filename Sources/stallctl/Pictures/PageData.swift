@@ -152,7 +152,8 @@ struct PageData: Encodable {
             id: report.id, run: report.run, loop: report.loop, start: report.start,
             duration: report.duration, state: report.state, cause: nil,
             stacks: samples.enumerated().map { WeightedStack(stack: Int64($0), weight: $1.weight) })
-        for part in trace.parts {
+        // Without a duration nothing is drawn in time.
+        for part in report.duration.isUnknownLength ? [] : trace.parts {
             let names = stack(samples[Int(part.stack)].frames, &self)
             let number = known[names] ?? stacks.count
             if number == stacks.count {

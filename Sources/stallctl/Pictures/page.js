@@ -37,6 +37,8 @@ function time(us) {
   if (minutes < 60) return Math.floor(minutes) + "m " + String(Math.round(s) % 60).padStart(2, "0") + "s";
   return Math.floor(minutes / 60) + "h " + String(Math.floor(minutes) % 60).padStart(2, "0") + "m";
 }
+// Of stalls; those without durations come from other programs.
+const lost = (us, count) => us || !count ? time(us) : "unknown time";
 function signed(us) { return (us < 0 ? "−" : "+") + time(Math.abs(us)); }
 function percent(share) { return (share * 100).toFixed(share < 0.0995 ? 1 : 0) + " %"; }
 function counted(count, noun, plural = noun + "s") { return count + " " + (count === 1 ? noun : plural); }
@@ -401,7 +403,7 @@ function drawTrend(place, group) {
   for (let part = 0; part < data.count; part++) {
     const { count, us } = parts.get(part) || { count: 0, us: 0 };
     const when = moment(part);
-    bars.push({ value: us, label: data.unit === "day" ? when.slice(5) : when.slice(11), text: when + ": " + time(us) + " in " + counted(count, "stall") });
+    bars.push({ value: us, label: data.unit === "day" ? when.slice(5) : when.slice(11), text: when + ": " + lost(us, count) + " in " + counted(count, "stall") });
   }
   const marks = data.marks.map(mark => ({ at: mark.at, text: data.names[mark.name][0] }));
   if (bars.length > 1) drawBars(place, "Lost by " + data.unit + " (UTC), versions marked where first seen", bars, marks);
@@ -431,7 +433,7 @@ function drawLocks(place, group) {
     const isNarrow = width < 560, line = isNarrow ? 58 : 34;
     const height = (isNarrow ? group.locks.length : Math.max(waiters.length, holders.length)) * line + 14;
     const pieces = document.createDocumentFragment();
-    const say = lock => counted(lock.count, "stall") + ", " + time(lock.us) + (lock.deadlock ? ", deadlock" : "");
+    const say = lock => counted(lock.count, "stall") + ", " + lost(lock.us, lock.count) + (lock.deadlock ? ", deadlock" : "");
     if (isNarrow) {
       group.locks.forEach((lock, index) => {
         const y = index * line + 16;
@@ -468,7 +470,7 @@ function drawNames(place, title, names) {
   for (const { name, count, us } of names.slice(0, 8)) {
     const bar = draw("svg", { class: "bar", viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" });
     bar.append(draw("rect", { width: us / most * 100, height: 10 }));
-    body.append(make("tr", {}, make("td", {}, make("bdi", {}, data.names[name][0])), make("td", { class: "n" }, counted(count, "stall")), make("td", { class: "n" }, time(us)), make("td", {}, bar)));
+    body.append(make("tr", {}, make("td", {}, make("bdi", {}, data.names[name][0])), make("td", { class: "n" }, counted(count, "stall")), make("td", { class: "n" }, lost(us, count)), make("td", {}, bar)));
   }
   const more = names.length > 8 ? make("p", { class: "soft" }, counted(names.length - 8, "more name")) : "";
   place.append(make("div", {}, make("h3", {}, title), make("table", {}, body), more));

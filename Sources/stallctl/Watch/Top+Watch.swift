@@ -25,7 +25,7 @@ extension Top {
     /// - Returns: The signal that ended it, if one did.
     private func drawUntilEnd(_ store: any QueryableStore) throws -> CInt? {
         var reader = try WatchReader(
-            store, filters.filter, grouping,
+            store, filter, grouping,
             limit: limit == Self.paperLimit ? Self.scrolledLimit : limit, frameCount: frames)
         guard var live = LiveTerminal() else {
             throw ValidationError(

@@ -4,6 +4,8 @@ package import StallModel
 package import StallQuery
 
 package struct Overview: Sendable {
+    /// The verdicts of the ranked reports.
+    package var ranked: Set<StallVerdict> = [.stalled]
     /// The number of reports by verdict.
     package var counts: [StallVerdict: Int] = [:]
     /// `photos 2.3.0`, sorted; of the ranked reports, like all below.
@@ -22,17 +24,22 @@ package struct Overview: Sendable {
     /// A unique prefix of the id of the first group's example.
     package var example: String?
 
-    package var stallCount: Int { counts[.stalled] ?? 0 }
+    /// The number of ranked reports.
+    package var stallCount: Int { ranked.reduce(0) { $0.addingSaturated(counts[$1] ?? 0) } }
     package var isEmpty: Bool { counts.isEmpty }
 }
 
 extension Overview {
-    package init(_ reports: [ReportSummary], runs: [ProcessRun], example: UniqueID?) {
+    package init(
+        _ reports: [ReportSummary], runs: [ProcessRun], example: UniqueID?,
+        ranked: Set<StallVerdict> = [.stalled]
+    ) {
         self.init()
+        self.ranked = ranked
         var seen: Set<Int> = []
         for report in reports {
             counts[report.verdict, default: 0] += 1
-            guard report.verdict == .stalled else { continue }
+            guard ranked.contains(report.verdict) else { continue }
             seen.insert(report.run)
             first = min(first ?? report.start, report.start)
             last = max(last ?? report.start, report.start)
@@ -50,8 +57,9 @@ extension Overview {
         }
     }
 
-    init(_ answer: AggregateAnswer, example: UniqueID?) {
+    init(_ answer: AggregateAnswer, example: UniqueID?, ranked: Set<StallVerdict>) {
         self.init()
+        self.ranked = ranked
         counts = answer.counts
         apps = answer.builds
         first = answer.firstRanked

@@ -1,11 +1,11 @@
 // Groups, aggregates and sorts reports one by one: exact, with any rules, in time linear in the reports. Only stalls
-// that the app itself caused are ranked; time in which the process was suspended or starved is not evidence about its
-// functions.
+// that the app itself caused are ranked, unless others are asked for; time in which the process was suspended or starved
+// is not evidence about its functions.
 
 package import StallModel
 package import StallQuery
 
-/// Groups the reports with verdict `stalled` and sorts the groups by the own time lost.
+/// Groups the reports with the ranked verdicts and sorts the groups by the own time lost.
 ///
 /// - Parameters:
 ///   - runs: The process runs of the reports.
@@ -15,11 +15,12 @@ package import StallQuery
 package func rank(
     _ reports: [ReportSummary], runs: [ProcessRun], frames: [Int64: [Frame]],
     by order: RankingOrder = .total, group key: GroupKey = .signature, buckets: TimeBuckets? = nil,
-    withRuns: Bool = false, rules: GroupingRules = .builtIn
+    withRuns: Bool = false, rules: GroupingRules = .builtIn,
+    ranked: Set<StallVerdict> = [.stalled]
 ) -> [StallAggregate] {
     var cache = SignatureCache(frames: frames, rules: rules)
     var groups: [ReportGroup: [Stall]] = [:]
-    for (index, report) in reports.enumerated() where report.verdict == .stalled {
+    for (index, report) in reports.enumerated() where ranked.contains(report.verdict) {
         let run = runs.indices.contains(report.run) ? runs[report.run] : nil
         if key == .inclusive {
             for (group, share) in cache.functions(of: report, in: run) {

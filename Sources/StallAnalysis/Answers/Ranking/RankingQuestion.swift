@@ -53,7 +53,9 @@ extension RankingQuestion {
     /// The ranking by all functions on the stacks of a large central store; nil for others, and for an order that only
     /// all durations of all functions give.
     private func fromTable(by order: RankingOrder, limit: Int) throws -> Ranking? {
-        guard order != .p95, try store.rulesHash() != nil else { return nil }
+        // The table is of stalls.
+        guard order != .p95, filter.rankedVerdicts == [.stalled], try store.rulesHash() != nil
+        else { return nil }
         let expected = try store.dailyTotals(filter)?.count
         guard expected ?? .max > exactLimit else { return nil }
         let table = try store.stallTable(filter, expected: expected ?? 0)
@@ -107,7 +109,8 @@ extension RankingQuestion {
         _ makeBuckets: ((UnixTime, UnixTime) throws -> TimeBuckets)?
     ) throws -> Ranking {
         let selection = try store.summaries(filter)
-        let stalls = selection.reports.filter { $0.verdict == .stalled }
+        let ranked = filter.rankedVerdicts
+        let stalls = selection.reports.filter { ranked.contains($0.verdict) }
         let starts = stalls.lazy.map(\.start)
         var buckets: TimeBuckets?
         if let first = starts.min(), let last = starts.max() {
@@ -118,10 +121,11 @@ extension RankingQuestion {
         let stacks = Set(stalls.lazy.flatMap { $0.stacks.lazy.map(\.stack) })
         let groups = rank(
             stalls, runs: selection.runs, frames: try store.frames(ofStacks: stacks), by: order,
-            group: key, buckets: buckets, withRuns: withRuns, rules: rules)
+            group: key, buckets: buckets, withRuns: withRuns, rules: rules, ranked: ranked)
         var ranking = Ranking(
             overview: Overview(
-                selection.reports, runs: selection.runs, example: groups.first?.example),
+                selection.reports, runs: selection.runs, example: groups.first?.example,
+                ranked: ranked),
             groups: groups, key: key, buckets: buckets)
         try ranking.addExposure(from: store, filter, by: order)
         if withRuns {
@@ -170,7 +174,9 @@ extension RankingQuestion {
         }
         let groups = sorted(answer.groups.map { $0.divided(by: buckets) }, by: order)
         return Ranking(
-            overview: Overview(answer, example: groups.first?.example), groups: groups,
+            overview: Overview(
+                answer, example: groups.first?.example, ranked: filter.rankedVerdicts),
+            groups: groups,
             restCount: answer.groupCount - groups.count, key: key, buckets: buckets)
     }
 
@@ -203,7 +209,8 @@ extension RankingQuestion {
         let counted = try store.aggregates(
             AggregateQuestion(filter, by: .app, largest: LargestGroups(count: 1, by: .count)),
             grouper: DefaultGrouper(rules: rules))
-        if try counted.counts[.stalled] ?? 0 > exactLimit || lacksReports { noteOtherRules() }
+        let overview = Overview(counted, example: nil, ranked: filter.rankedVerdicts)
+        if try overview.stallCount > exactLimit || lacksReports { noteOtherRules() }
     }
 
 }

@@ -90,7 +90,8 @@ extension ListingQuestion {
         _ reports: inout [ReportSummary], of group: (key: GroupKey, signature: Int64),
         _ runs: [ProcessRun]
     ) throws {
-        reports.removeAll { $0.verdict != .stalled }
+        let ranked = ranking.filter.rankedVerdicts
+        reports.removeAll { !ranked.contains($0.verdict) }
         let frames = try ranking.store.frames(
             ofStacks: Set(reports.flatMap { $0.stacks.map(\.stack) }))
         var cache = SignatureCache(frames: frames, rules: ranking.rules)

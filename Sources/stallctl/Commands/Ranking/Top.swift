@@ -13,7 +13,8 @@ struct Top: ParsableCommand {
             Reports that share their key app frames form one group. Delays that are
             not the app's own (CPU starvation, throttling, a suspended process, a
             debugger) are counted below the table and not ranked; so is the part of
-            a stall in which its thread waited for a CPU or was stopped.
+            a stall in which its thread waited for a CPU or was stopped. --verdict
+            ranks such reports, and a profiler's samples, instead of stalls.
 
             EXAMPLES
               stallctl top
@@ -21,11 +22,13 @@ struct Top: ParsableCommand {
               stallctl top --group version
               stallctl top --watch --since 1h
               stallctl top --store eu.sqlite --store us.sqlite
+              stallctl top --verdict sampled --by count
               stallctl top --json | jq -r '[.rank, .total_ms, .title] | @tsv'
             """)
 
     @OptionGroup var source: SeveralStoresOptions
     @OptionGroup var filters: FilterOptions
+    @OptionGroup var verdicts: VerdictOptions
 
     @Option(help: ArgumentHelp("Sort order.", valueName: "order"))
     var by = RankingOrder.total
@@ -77,11 +80,13 @@ struct Top: ParsableCommand {
         }
     }
 
+    var filter: ReportFilter { verdicts.narrowing(filters.filter) }
+
     func run() throws {
         let store = try source.open(
-            expecting: .largest(limit, filters.filter, by: group, order: by))
+            expecting: .largest(limit, filter, by: group, order: by))
         guard !watch else { return try watch(store) }
-        let question = try grouping.question(to: store, filters.filter, by: group)
+        let question = try grouping.question(to: store, filter, by: group)
         // The holders are read from the examples that the ranking names.
         let (ranking, holders) = try store.consistently {
             let ranking = try question.ranking(by: by, limit: limit)

@@ -16,6 +16,7 @@ struct List: ParsableCommand {
               stallctl list waitForWorker --sort lasted
               stallctl list --state hang --min-duration 2s
               stallctl list --app photos --loop main --limit 100
+              stallctl list --verdict sampled
               stallctl list --json | jq -r 'select(.state == "hang") | .id'
             """)
 
@@ -29,6 +30,7 @@ struct List: ParsableCommand {
     var group: String?
 
     @OptionGroup var filters: FilterOptions
+    @OptionGroup var verdicts: VerdictOptions
 
     @Option(help: ArgumentHelp("Sort order: newest or longest first.", valueName: "order"))
     var sort = ListingQuestion.Order.began
@@ -62,7 +64,7 @@ struct List: ParsableCommand {
     func run() throws {
         let store = try source.open()
         var question = ListingQuestion(
-            try grouping.question(to: store, filters.filter), limit: limit)
+            try grouping.question(to: store, verdicts.narrowing(filters.filter)), limit: limit)
         question.group = group
         question.states = Set(state)
         question.minDuration = minDuration

@@ -161,12 +161,12 @@ struct Report: ParsableCommand {
             trend[min(parts - 1, part * parts / max(time.count, 1))] += total.time.milliseconds
         }
         return [
-            HTML("td", [("class", "n lost")], HTML(group.own.compact)),
+            HTML("td", [("class", "n lost")], HTML(group.ownLength)),
             HTML(
-                "td", [("class", "n hide")], HTML(percent(group.own, of: ranking.ownLost)), bar),
+                "td", [("class", "n hide")], HTML(group.share(of: ranking.ownLost)), bar),
             HTML("td", [("class", "n count")], HTML("\(group.count)")),
-            HTML("td", [("class", "n hide")], HTML(group.p50.compact)),
-            HTML("td", [("class", "n hide")], HTML(group.p95.compact)),
+            HTML("td", [("class", "n hide")], HTML(group.p50.compactLength)),
+            HTML("td", [("class", "n hide")], HTML(group.p95.compactLength)),
             HTML("td", [("class", "end")], HTML(group.cause?.word ?? "")),
             HTML(
                 "td", [("class", "spark hide")],
@@ -178,19 +178,25 @@ struct Report: ParsableCommand {
         _ group: StallAggregate, _ ranking: Ranking, _ picture: GroupPicture
     ) -> [HTML] {
         func strong(_ text: String) -> HTML { HTML("b", [], HTML(text)) }
+        let share =
+            group.total.isUnknownLength ? "" : ", \(group.share(of: ranking.ownLost)) of all"
         var facts = [
-            strong(group.own.compact) + HTML(" lost in ") + strong(counted(group.count, "stall"))
+            strong(group.total.isUnknownLength ? "Unknown time" : group.own.compact)
+                + HTML(" lost in ") + strong(counted(group.count, "stall"))
                 + HTML(
-                    ", \(percent(group.own, of: ranking.ownLost)) of all; median \(group.p50.precise), "
-                        + "p95 \(group.p95.precise), longest \(group.max.precise)")
+                    "\(share); median \(group.p50.preciseLength), p95 \(group.p95.preciseLength), "
+                        + "longest \(group.max.preciseLength)")
         ]
         if let rest = group.totals.delayedClause { facts.append(HTML(rest)) }
         let causes = group.causesByTime
         if !causes.isEmpty {
+            let hasShares = !group.total.isUnknownLength
             let shares = causes.prefix(4).map {
-                "\($0.cause.word) \(percent($0.total, of: group.total))"
+                hasShares
+                    ? "\($0.cause.word) \(percent($0.total, of: group.total))" : $0.cause.word
             }
-            facts.append(HTML("Cause: ") + strong(listed(shares)) + HTML(" of the time"))
+            facts.append(
+                HTML("Cause: ") + strong(listed(shares)) + HTML(hasShares ? " of the time" : ""))
         }
         if group.group.isWithoutAppFrame {
             facts.append(HTML("No app function was on the stacks"))
@@ -199,7 +205,7 @@ struct Report: ParsableCommand {
         if picture.seen.count != group.count {
             facts.append(
                 HTML(
-                    "The store still has \(counted(picture.seen.count, "report")) of them: the pictures show \(picture.seen.time.compact)"
+                    "The store still has \(counted(picture.seen.count, "report")) of them: the pictures show \(picture.seen.time.compactLength)"
                 ))
         }
         return facts
@@ -209,7 +215,7 @@ struct Report: ParsableCommand {
     func facts(_ picture: GroupPicture) -> [HTML] {
         func names(_ list: [(name: String, total: CountAndTime)], _ noun: String) -> HTML? {
             guard !list.isEmpty else { return nil }
-            let texts = list.prefix(3).map { "\($0.name) \($0.total.time.compact)" }
+            let texts = list.prefix(3).map { "\($0.name) \($0.total.time.compactLength)" }
             let rest = list.count > 3 ? ["\(list.count - 3) more"] : []
             return HTML("\(noun): \(listed(texts + rest))")
         }

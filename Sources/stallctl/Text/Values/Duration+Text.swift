@@ -21,6 +21,19 @@ extension Duration {
         return decimal(unit: 1_000_000_000, digits: 2) + " s"
     }
 
+    /// Whether a stall's duration of zero means that it is not known, as in reports of other programs. Less than a
+    /// microsecond, because a histogram's quantile of zeros is not exactly zero.
+    var isUnknownLength: Bool { (.zero..<Duration.microseconds(1)).contains(self) }
+
+    /// How long a stall lasted, for columns: ``compact``, or `unknown`.
+    var compactLength: String { isUnknownLength ? "unknown" : compact }
+
+    /// How long a stall lasted: ``precise``, or `unknown`.
+    var preciseLength: String { isUnknownLength ? "unknown" : precise }
+
+    /// How long a stall lasted, in a sentence: ``precise``, or `an unknown time`.
+    var lengthClause: String { isUnknownLength ? "an unknown time" : precise }
+
     /// The duration in units of `unit` nanoseconds, rounded half up.
     func rounded(toUnit unit: Int64) -> Int64 {
         let nanoseconds = nanoseconds

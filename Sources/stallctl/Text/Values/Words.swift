@@ -3,17 +3,23 @@
 internal import StallModel
 
 extension StallVerdict {
-    /// Why such reports are not ranked; nil if they are.
-    var excuse: String? {
+    /// Those of reports that are not ranked unless they are asked for.
+    static var unranked: [StallVerdict] { all.filter { $0 != .stalled } }
+
+    /// Why such reports are not ranked, as a sentence; nil if they are.
+    var sentence: String? {
+        let excuse: String
         switch self {
-        case .stalled: nil
-        case .starved: "the thread was runnable but not scheduled"
-        case .stopped: "the whole process was stopped"
-        case .throttled: "the control group's CPU quota was used up"
-        case .debugger: "a debugger was attached"
-        case .saturated: "no single callout took long, but the loop never waited"
-        case .sampled: "a profiler sampled the thread, and whether it stalled is unknown"
+        case .stalled: return nil
+        case .starved: excuse = "the thread was runnable but not scheduled"
+        case .stopped: excuse = "the whole process was stopped"
+        case .throttled: excuse = "the control group's CPU quota was used up"
+        case .debugger: excuse = "a debugger was attached"
+        case .saturated: excuse = "no single callout took long, but the loop never waited"
+        case .sampled:
+            return "A profiler sampled the thread: whether it stalled is unknown (\(word))."
         }
+        return "Not the app's own delay: \(excuse) (\(word))."
     }
 }
 

@@ -20,7 +20,7 @@ struct TopView {
 
     var lines: [String] {
         guard !ranking.groups.isEmpty else {
-            return (["No stalls." + notRanked("  ")] + SuppressedRow(ranking.suppressed).lines)
+            return (["No \(noun)s." + notRanked("  ")] + SuppressedRow(ranking.suppressed).lines)
                 .flatMap { $0.wrapped(to: terminal.columns) }
         }
         var lines = header.wrapped(to: terminal.columns) + [""]
@@ -37,7 +37,7 @@ struct TopView {
 
     /// As Markdown, for an issue tracker. Sparkline columns are omitted.
     var markdownLines: [String] {
-        guard !ranking.groups.isEmpty else { return ["No stalls."] }
+        guard !ranking.groups.isEmpty else { return ["No \(noun)s."] }
         var table = table
         if let trend = table.columns.firstIndex(where: { $0.title == "TREND" }) {
             table.columns.remove(at: trend)
@@ -72,10 +72,26 @@ struct TopView {
             overview.openCount > 0 ? "\(overview.openCount) still open" : nil,
             overview.hangCount > 0 ? counted(overview.hangCount, "hang") : nil,
         ].compactMap(\.self)
-        return "\(who)\(place)".printable + "\(when): \(counted(overview.stallCount, "stall"))"
+        return "\(who)\(place)".printable + "\(when): \(counted(overview.stallCount, noun))"
             + (unfinished.isEmpty ? "" : " (\(unfinished.joined(separator: ", ")))")
-            + " in \(counted(groupCount, "group")), \(ranking.ownLost.compact) lost"
-            + watched
+            + " in \(counted(groupCount, "group"))" + time + watched
+    }
+
+    /// Whether stalls are ranked, and no reports of another verdict.
+    private var isOfStalls: Bool { ranking.overview.ranked == [.stalled] }
+
+    /// `stall`, or `sampled report`.
+    private var noun: String {
+        let ranked = ranking.overview.ranked
+        guard !isOfStalls else { return "stall" }
+        return ranked.count == 1 ? ranked.first!.word + " report" : "report"
+    }
+
+    /// `, 4m 12s lost`; of other verdicts `, 4m 12s in all`, if it is known.
+    private var time: String {
+        let isUnknown = ranking.totalLost.isUnknownLength
+        guard isOfStalls else { return isUnknown ? "" : ", \(ranking.ownLost.compact) in all" }
+        return isUnknown ? ", unknown time lost" : ", \(ranking.ownLost.compact) lost"
     }
 
     /// ` in 1d 02h watched (9.7 s/h)`, if watched time is recorded.
@@ -98,7 +114,8 @@ struct TopView {
     var table: Table {
         let total = ranking.ownLost
         let columns: [Table.Column] = [
-            .init("#", .trailing), .init("LOST", .trailing), .init("SHARE", .trailing, spare: 3),
+            .init("#", .trailing), .init(isOfStalls ? "LOST" : "TIME", .trailing),
+            .init("SHARE", .trailing, spare: 3),
             .init("COUNT", .trailing), .init("P50", .trailing, spare: 4),
             .init("P95", .trailing, spare: 2), .init("CAUSE", spare: 1), .init("TREND", spare: 5),
             .init(ranking.key.title),
@@ -112,9 +129,9 @@ struct TopView {
             if group.group.isWithoutAppFrame { callers.append("  (no app frame)") }
             if let rest = group.totals.delayedClause { callers.append("  (\(rest))") }
             return [
-                .init("\(index + 1)"), .init(group.own.compact, style: .strong),
-                .init(percent(group.own, of: total)), .init("\(group.count)"),
-                .init(group.p50.compact), .init(group.p95.compact),
+                .init("\(index + 1)"), .init(group.ownLength, style: .strong),
+                .init(group.share(of: total)), .init("\(group.count)"),
+                .init(group.p50.compactLength), .init(group.p95.compactLength),
                 // Grouped by cause, the last column is the cause.
                 .init(ranking.key == .cause ? "" : group.causeText),
                 .init(
@@ -130,9 +147,8 @@ struct TopView {
 
     /// `Not ranked: 4 starved, 1 stopped.`, or empty.
     private func notRanked(_ indentation: String) -> String {
-        let verdicts: [StallVerdict] = [.starved, .stopped, .throttled, .debugger, .saturated]
-        let counts = verdicts.map { (ranking.overview.counts[$0] ?? 0, $0.word) }
-            .filter { $0.0 > 0 }
+        let counts = StallVerdict.unranked.filter { !ranking.overview.ranked.contains($0) }
+            .map { (ranking.overview.counts[$0] ?? 0, $0.word) }.filter { $0.0 > 0 }
         guard !counts.isEmpty else { return "" }
         return indentation + "Not ranked: " + counts.map { "\($0) \($1)" }.joined(separator: ", ")
             + "."
@@ -156,8 +172,13 @@ struct TopView {
             commands.append(
                 "show \(example)" + option(isOne ? storeOptions : [exampleStore!]))
         }
-        // Reports are listed of one store only.
-        commands += (isOne ? ["tree", "list"] : ["trend"]).map { $0 + option(storeOptions) }
+        // Reports are listed of one store only; trees and trends are of stalls.
+        let others = isOne ? ["tree", "list"] : ["trend"]
+        let verdicts = ranking.overview.ranked.map(\.word).sorted().map { " --verdict " + $0 }
+        commands +=
+            isOfStalls
+            ? others.map { $0 + option(storeOptions) }
+            : isOne ? ["list" + verdicts.joined() + option(storeOptions)] : []
         return commands.enumerated().map { index, command in
             terminal.paint((index == 0 ? "Next: " : "      ") + "stallctl \(command)", .faint)
         }
@@ -165,10 +186,22 @@ struct TopView {
 }
 
 extension StallAggregate {
+    /// The own time, or `unknown` if none of the durations is known.
+    var ownLength: String { total.isUnknownLength ? total.compactLength : own.compact }
+
+    /// The own time's share of all, or empty if none of the durations is known.
+    func share(of total: Duration) -> String {
+        self.total.isUnknownLength ? "" : percent(own, of: total)
+    }
+
     /// `lock`; `mostly lock` if part of the time had other causes or none, `lock, disk, ...` if none had half of it.
     fileprivate var causeText: String {
         let causes = causesByTime
         guard let first = causes.first else { return group.wait?.cause?.word ?? "" }
+        // Without durations none has a part.
+        guard total > .zero else {
+            return causes.count == 1 ? first.cause.word : first.cause.word + ", ..."
+        }
         if first.total / total >= 0.95 { return first.cause.word }
         if first.total / total > 0.5 { return "mostly " + first.cause.word }
         let second = causes.dropFirst().first.map { ", " + $0.cause.word } ?? ""

@@ -16,7 +16,10 @@ struct ListView {
         let columns: [(Table.Column, (Listing.Entry) -> Table.Cell)?] = [
             (.init("ID"), { .init(listing.shortIDs[$0.report.id]) }),
             (.init("BEGAN", spare: 1), { .init($0.report.start.exactText(on: terminal)) }),
-            (.init("LASTED", .trailing), { .init($0.report.duration.precise, style: .strong) }),
+            (
+                .init("LASTED", .trailing),
+                { .init($0.report.duration.preciseLength, style: .strong) }
+            ),
             apps.count > 1
                 ? (.init("APP", spare: 2), { .init("\($0.run.app) \($0.run.version)") }) : nil,
             hosts.count > 1 ? (.init("HOST", spare: 4), { .init($0.run.host) }) : nil,

@@ -46,24 +46,29 @@ struct ReportView {
     }
 
     /// `main stalled for 1.84 s at 14:03:22.417 (photos 2.3.0, pid 4711, web-2), in a timer callout
-    /// of mode default`
+    /// of mode default`; of a profile `main: 12 samples of a profiler over 1.84 s at ...`
     var sentence: String {
+        let isKnown = !report.duration.isUnknownLength
+        let isProfile = report.verdict == .sampled
         let (verb, preposition) =
             switch report.state {
-            case .open: ("stalled so far for", "since")
-            case .ended: ("stalled for", "on")
-            case .hang: ("hung for at least", "on")
+            case .open where !isProfile: (" stalled so far for ", "since")
+            case .hang where !isProfile: (isKnown ? " hung for at least " : " hung for ", "on")
+            default: (" stalled for ", "on")
             }
+        let stall = verb + report.duration.lengthClause
+        let profile =
+            ": \(counted(report.samples.count, "sample")) of a profiler"
+            + (isKnown ? " over \(report.duration.precise)" : "")
         let run = report.run
         let mode = report.mode.isEmpty ? nil : "mode \(report.mode)"
         let place = [report.phase.clause, mode].compactMap(\.self)
             .joined(separator: " of ")
-        return terminal.paint(
-            "\(report.loop.printable) \(verb) \(report.duration.precise)", .strong)
+        return terminal.paint(report.loop.printable + (isProfile ? profile : stall), .strong)
             + " \(preposition) \(report.start.sentenceText(on: terminal)) "
             + "(\(run.app) \(run.version), pid \(run.pid), \(run.host))".printable
             + (place.isEmpty ? "" : ", ") + (report.phase == .unknown && mode != nil ? "in " : "")
-            + place.printable + report.outcome.clause
+            + place.printable + (isProfile ? "" : report.outcome.clause)
     }
 
     /// The circumstances of the stall, one sentence per line.
@@ -73,17 +78,9 @@ struct ReportView {
         if let context = report.cause?.traceContext, let address = context.address(in: traces) {
             lines.append("Trace: \(address)")
         }
-        if let excuse = report.verdict.excuse {
-            lines.append("Not the app's own delay: \(excuse) (\(report.verdict.word)).")
-        }
-        let share = percent(report.cpuTime, of: report.duration)
-        let threshold = "The threshold was \(report.threshold.precise)"
-        lines.append(
-            report.wasLeftUnwritten
-                ? threshold + "."
-                : "The thread used \(report.cpuTime.precise) of CPU (\(share)). "
-                    + threshold + "; the stall was detected \(report.detectionDelay.compact) late."
-        )
+        if let sentence = report.verdict.sentence { lines.append(sentence) }
+        let measures = self.measures
+        if !measures.isEmpty { lines.append(measures) }
         if report.delayedTime > .zero {
             let share = percent(report.delayedTime, of: report.duration)
             lines.append(
@@ -105,18 +102,40 @@ struct ReportView {
         return lines
     }
 
+    /// The CPU time, the threshold and the delay of detection; of another program's report those that it has.
+    private var measures: String {
+        let hasThreshold = report.threshold > .zero
+        var sentences: [String] = []
+        if !report.wasLeftUnwritten, hasThreshold || report.cpuTime > .zero {
+            let share =
+                report.duration.isUnknownLength
+                ? "" : " (\(percent(report.cpuTime, of: report.duration)))"
+            sentences.append("The thread used \(report.cpuTime.precise) of CPU\(share).")
+        }
+        if hasThreshold {
+            let detection =
+                report.wasLeftUnwritten
+                ? "" : "; the stall was detected \(report.detectionDelay.compact) late"
+            sentences.append("The threshold was \(report.threshold.precise)\(detection).")
+        }
+        return sentences.joined(separator: " ")
+    }
+
     private func stackLines(
         _ stack: Timeline.Stack, number: Int, of timeline: Timeline
     ) -> [String] {
-        let share = percent(stack.weight, of: timeline.totalWeight)
-        let samples = counted(stack.sampleCount, "sample")
-        let first = stack.firstOffset.precise
-        let title =
-            "Stack \(number): \(samples), \(stack.weight.precise) (\(share)), first seen at \(first)"
+        let isTimed = !report.duration.isUnknownLength
+        var title = "Stack \(number): \(counted(stack.sampleCount, "sample"))"
+        if timeline.totalWeight > .zero {
+            let share = percent(stack.weight, of: timeline.totalWeight)
+            title += ", \(stack.weight.precise) (\(share))"
+        }
+        if isTimed { title += ", first seen at \(stack.firstOffset.precise)" }
         let naming = stack.frames.firstIndex(where: timeline.isNaming)
         return title.wrapped(to: terminal.columns)
             + frameLines(
-                stack.frames, naming: naming, isTruncated: stack.isTruncated, in: timeline)
+                stack.frames, naming: naming, isTruncated: stack.isTruncated,
+                in: isTimed ? timeline : nil)
     }
 
     private func threadLines(_ thread: ThreadSnapshot) -> [String] {

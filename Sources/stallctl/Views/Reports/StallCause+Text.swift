@@ -31,7 +31,7 @@ extension StallReport {
     private func causeSentence(_ cause: StallCause, _ grouper: DefaultGrouper) -> String {
         let share = cause.shares.first { $0.cause == cause.cause }?.fraction ?? 1
         let (verb, object) = cause.cause.clause
-        let spent = "\(loop) \(verb) \((duration * share).precise)"
+        let spent = "\(loop) \(verb) \((duration * share).lengthClause)"
         if cause.cause == .lock { return spent + " for " + lockClause(cause, grouper) }
         let call = cause.evidence(.systemCall).map { " in \($0)" }
         let waits = ![.cpu, .unknown, .starved, .throttled, .stopped].contains(cause.cause)

@@ -8,8 +8,12 @@ extension Timeline {
     /// summary is below the bar.
     func lines(on terminal: Terminal) -> [String] {
         let others = otherSamples.isEmpty ? "" : " " + otherSamples
-        guard !samples.isEmpty, report.duration > .zero else {
+        guard !samples.isEmpty else {
             return ("No stack was captured." + others).wrapped(to: terminal.columns)
+        }
+        // A bar has a length.
+        guard !report.duration.isUnknownLength else {
+            return (finding + others).wrapped(to: terminal.columns)
         }
         // The scale's last number ends two columns after the bar.
         let columns = terminal.columns ?? .max
@@ -61,6 +65,10 @@ extension Timeline {
         guard let name = signature.keyFrames.first, let first = named.first, let last = named.last
         else { return "\(count)." }
         let weight = named.reduce(.zero) { $0 + $1.weight }
+        guard !report.duration.isUnknownLength, totalWeight > .zero else {
+            let share = totalWeight > .zero ? " (\(percent(weight, of: totalWeight)))" : ""
+            return "\(count), \(name.printable) on the stack of \(named.count)\(share)."
+        }
         let end = last.offset == samples.last?.offset ? "the end" : last.offset.precise
         return
             "\(count), \(name.printable) on the stack from \(first.offset.precise) to \(end) "

@@ -23,10 +23,10 @@ struct WhyView {
         lines = lines.flatMap { $0.wrapped(to: terminal.columns, indentation: 2) }
         let total = explanation.stacks.reduce(Duration.zero) { $0 + $1.weight }
         for stack in explanation.stacks {
-            let share = percent(stack.weight, of: total)
-            lines += [
-                "", "\(counted(stack.sampleCount, "sample")), \(stack.weight.precise) (\(share))",
-            ]
+            let share =
+                total > .zero
+                ? ", \(stack.weight.precise) (\(percent(stack.weight, of: total)))" : ""
+            lines += ["", counted(stack.sampleCount, "sample") + share]
             lines += table(of: stack).lines(for: terminal)
         }
         return lines
