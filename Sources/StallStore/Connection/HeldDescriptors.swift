@@ -13,7 +13,7 @@ struct HeldDescriptors {
     }
 
     private var held: [Held] = []
-    /// A file that is there has no descriptor: what SQLite has of it, an older connection's, was closed.
+    /// An existing file has no descriptor: the one that an older connection opened was closed.
     private var lacksOne = false
 
     /// Those of a store that this process has open already: other connections', the app's own.
