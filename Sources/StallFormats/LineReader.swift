@@ -1,9 +1,9 @@
-// Lines of a descriptor, or of memory, in bounded memory: a line that is too long is reported and skipped; one of more
-// than a gigabyte ends the reading.
+// Lines of a stream in bounded memory: a line that is too long is reported and skipped; one of more than a gigabyte ends the
+// reading.
 
 internal import Glibc
 
-/// Reads lines. Does not close the descriptor.
+/// Reads lines.
 struct LineReader {
     enum Line: Equatable {
         /// Without its end.
@@ -14,32 +14,18 @@ struct LineReader {
     /// The bytes read at a time of a line that is too long, in search of its end.
     private static let longestSkip = 1 << 30
 
-    /// Nil where all that there is to read is in the buffer.
-    private let descriptor: CInt?
+    private let stream: ByteStream
     private let limit: Int
-    private let waits: () -> Bool
     private var buffer = [UInt8](repeating: 0, count: 1 << 16)
     private var unread: Range<Int> = 0..<0
-    private(set) var byteCount = 0
-    private(set) var errno: CInt = 0
+    private var failure: CInt = 0
+    var byteCount: Int { stream.byteCount }
+    var errno: CInt { failure == 0 ? stream.errno : failure }
 
-    /// - Parameters:
-    ///   - limit: The longest line, in bytes.
-    ///   - waits: Waits until there is something to read; false ends the reading there.
-    init(descriptor: CInt, limit: Int, waits: @escaping () -> Bool = { true }) {
-        self.descriptor = descriptor
+    /// - Parameter limit: The longest line, in bytes.
+    init(_ stream: ByteStream, limit: Int) {
+        self.stream = stream
         self.limit = limit
-        self.waits = waits
-    }
-
-    /// Reads the lines of these bytes.
-    init(bytes: [UInt8], limit: Int) {
-        descriptor = nil
-        self.limit = limit
-        waits = { true }
-        buffer = bytes
-        unread = 0..<bytes.count
-        byteCount = bytes.count
     }
 
     /// The next line; nil at the end, or when reading fails: then `errno` is not 0.
@@ -59,7 +45,7 @@ struct LineReader {
                 skipped += part.count
                 // No lines at all: /dev/zero, or the wrong device.
                 guard skipped <= Self.longestSkip else {
-                    errno = EFBIG
+                    failure = EFBIG
                     break
                 }
             } else {
@@ -85,21 +71,8 @@ struct LineReader {
     }
 
     private mutating func fill() -> Bool {
-        guard let descriptor else { return false }
-        while waits() {
-            let count = buffer.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, $0.count) }
-            if count > 0 {
-                unread = 0..<count
-                byteCount += count
-                return true
-            }
-            if count == 0 { return false }
-            // EAGAIN: another reader of the pipe was faster.
-            if Glibc.errno != EINTR && Glibc.errno != EAGAIN {
-                errno = Glibc.errno
-                return false
-            }
-        }
-        return false
+        let count = max(0, buffer.withUnsafeMutableBytes(stream.next))
+        unread = 0..<count
+        return count > 0
     }
 }

@@ -14,10 +14,13 @@ package struct ReportLines: ReportFeed {
     static let valueLimit = 600_000
 
     private var lines: LineReader
-    private let owner: DescriptorOwner?
     /// The number of the line that was read last, from 1.
     package private(set) var lineNumber = 0
     package var byteCount: Int { lines.byteCount }
+
+    package init(_ stream: ByteStream) {
+        lines = LineReader(stream, limit: Self.lineLimit)
+    }
 
     /// - Parameters:
     ///   - closesIt: Closes the descriptor when the last copy of this goes.
@@ -25,14 +28,17 @@ package struct ReportLines: ReportFeed {
     package init(
         descriptor: CInt, closesIt: Bool = false, waits: @escaping () -> Bool = { true }
     ) {
-        owner = closesIt ? DescriptorOwner(descriptor) : nil
-        lines = LineReader(descriptor: descriptor, limit: Self.lineLimit, waits: waits)
+        self.init(ByteStream(descriptor: descriptor, closesIt: closesIt, waits: waits))
     }
 
     /// Reads the lines of these bytes: of one batch that a sender pushed.
-    package init(bytes: [UInt8]) {
-        owner = nil
-        lines = LineReader(bytes: bytes, limit: Self.lineLimit)
+    package init(bytes: [UInt8]) { self.init(ByteStream(bytes: bytes)) }
+
+    /// Whether a text that begins so is such lines.
+    static func begins(_ bytes: some Collection<UInt8>) -> Bool {
+        let first = bytes.prefix { $0 != 0x0a }
+        return first.contains(UInt8(ascii: "{"))
+            && String(decoding: first, as: UTF8.self).contains("\"stallctl.")
     }
 
     /// The next row; nil at the end. Empty lines are passed over.
@@ -111,13 +117,6 @@ extension [UInt8] {
         }
         return true
     }
-}
-
-/// Closes a descriptor when it goes.
-private final class DescriptorOwner {
-    private let descriptor: CInt
-    init(_ descriptor: CInt) { self.descriptor = descriptor }
-    deinit { close(descriptor) }
 }
 
 extension DecodingError {
