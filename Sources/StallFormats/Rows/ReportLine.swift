@@ -216,7 +216,7 @@ struct ReportLine: Decodable {
     }
 
     private var derivedRun: UniqueID {
-        var random = HashGenerator()
+        var random = HashedNumbers()
         for text in [app, version, buildId ?? "", host, "\(pid)"] { random.hash.combine(text) }
         return UniqueID(version7At: UnixTime(microseconds: 0), random: &random)
     }
@@ -311,16 +311,6 @@ struct ReportLine: Decodable {
                     thread: ThreadID(rawValue: $0.thread), name: $0.name,
                     isDeadlock: $0.deadlock ?? false)
             })
-    }
-}
-
-/// Numbers that a hash gives: always the same for the same content.
-private struct HashGenerator: RandomNumberGenerator {
-    var hash = ContentHash()
-
-    mutating func next() -> UInt64 {
-        hash.combine(1)
-        return UInt64(bitPattern: hash.value)
     }
 }
 

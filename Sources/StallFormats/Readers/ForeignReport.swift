@@ -1,0 +1,118 @@
+// The common form of other programs' reports. A reader fills in what its format says and leaves the rest as it is: nothing
+// is made up here.
+
+internal import StallModel
+
+/// A report of another program, as its format has it.
+struct ForeignReport: Hashable {
+    enum Kind: Hashable {
+        /// A thread was stuck, and the writer says so.
+        case hang
+        /// The process ended. Whether it was stuck before is unknown.
+        case crash
+        /// A profiler's samples of one thread.
+        case samples
+        /// Stacks of one instant, taken by a person or a script.
+        case snapshot
+        /// A report about something else, as a noun with its article.
+        case other(String)
+    }
+
+    var kind: Kind
+    /// Where it begins in its text, from 1.
+    var line: Int
+    var app = ""
+    var version = ""
+    var host = ""
+    var buildID: BuildID?
+    var pid: Int32?
+    var start: UnixTime?
+    /// How long it lasted; nil if unknown.
+    var duration: Duration?
+    /// It lasted longer: it was interrupted.
+    var isAtLeast = false
+    /// In the order of the report.
+    var threads: [ForeignThread] = []
+    /// The thread that was stuck, where the report states it: an index in `threads`.
+    var stalledThread: Int?
+    var images: [Image] = []
+}
+
+/// A thread of a report.
+struct ForeignThread: Hashable {
+    /// The kernel's number where it is known, or the report's own.
+    var number: Int32
+    var name: String?
+    var isMain = false
+    /// Those of one stack may be one sample with a greater count.
+    var samples: [ForeignSample] = []
+
+    init(number: Int32, name: String? = nil, isMain: Bool = false, samples: [ForeignSample] = []) {
+        self.number = number
+        self.name = name
+        self.isMain = isMain
+        self.samples = samples
+    }
+}
+
+/// A stack of a thread.
+struct ForeignSample: Hashable {
+    /// Innermost first; inlined functions before the one that they were inlined into.
+    var frames: [ForeignFrame] = []
+    /// How many samples, or how much of the profile's unit.
+    var count: Int64 = 1
+    /// When it was taken, from the start of the report.
+    var offset = Duration.zero
+    /// Outer frames are missing.
+    var isTruncated = false
+}
+
+/// A line of a stack.
+struct ForeignFrame: Hashable {
+    /// The function as the report spells it, mangled or not.
+    var function: String?
+    /// The path or the name of the binary.
+    var image: String?
+    /// The build ID or the UUID of the binary.
+    var buildID: BuildID?
+    /// From the load address of the binary; without a binary, the address. Nil where the report has only a name.
+    var offset: UInt64?
+    var file: String?
+    var line: Int?
+    var isInlined = false
+    var kind = CodeAddressKind.returnAddress
+}
+
+extension ForeignFrame {
+    /// A frame at an address, in the binary that has it.
+    init(address: UInt64, in images: SortedImages, kind: CodeAddressKind) {
+        let image = images.image(at: address)
+        self.init()
+        self.image = image?.path
+        buildID = image?.buildID
+        offset = address &- (image?.loadAddress ?? 0)
+        self.kind = kind
+    }
+}
+
+/// The binaries of a report, for look-ups by address.
+struct SortedImages {
+    private let images: [Image]
+
+    init(_ images: [Image]) { self.images = images.sorted { $0.loadAddress < $1.loadAddress } }
+
+    func image(at address: UInt64) -> Image? {
+        var range = images.indices
+        while !range.isEmpty {
+            let middle = range.lowerBound + range.count / 2
+            if images[middle].loadAddress <= address {
+                range = middle + 1..<range.upperBound
+            } else {
+                range = range.lowerBound..<middle
+            }
+        }
+        guard range.lowerBound > 0 else { return nil }
+        let image = images[range.lowerBound - 1]
+        return address < image.endAddress ? image : nil
+    }
+}

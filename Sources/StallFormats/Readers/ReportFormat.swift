@@ -1,0 +1,66 @@
+// The formats, recognized by content, never by a file's name.
+
+/// A format of another program that reports are read from. A new one is a case here, its reader, and examples in
+/// sample-data/formats.
+package enum ReportFormat: String, CaseIterable, Sendable {
+    // In the order of recognition: those whose first line says it, then those that are known by their parts.
+    case ips = "Apple .ips"
+    case metricKit = "MetricKit payload"
+    case ksCrash = "KSCrash or Matrix report"
+    case swiftBacktraceJSON = "swift-backtrace JSON"
+    case sampleCallGraph = "sample call graph"
+    case spindump = "spindump report"
+    case appleCrash = "Apple crash text"
+    case swiftBacktrace = "swift-backtrace text"
+    case euStack = "eu-stack"
+    case gdbBacktrace = "gdb backtrace"
+    case profileRecorderRaw = "swift-profile-recorder raw"
+    case perfScript = "perf script"
+    case foldedStacks = "folded stacks"
+
+    /// How much of a text its format is seen in, in bytes.
+    package static let beginningSize = 1 << 16
+
+    /// The format of a text that begins so, in UTF-8; nil if it is none of these.
+    package init?(beginning bytes: some Collection<UInt8>) {
+        let beginning = TextBeginning(bytes.prefix(Self.beginningSize))
+        guard let format = Self.allCases.first(where: { $0.reader.recognizes(beginning) }) else {
+            return nil
+        }
+        self = format
+    }
+
+    var reader: any ReportReader.Type {
+        switch self {
+        case .ips: IPSReport.self
+        case .metricKit: MetricKitPayload.self
+        case .ksCrash: KSCrashReport.self
+        case .swiftBacktraceJSON: SwiftBacktraceJSON.self
+        case .sampleCallGraph: SampleCallGraph.self
+        case .spindump: SpindumpReport.self
+        case .appleCrash: AppleCrashText.self
+        case .swiftBacktrace: SwiftBacktraceText.self
+        case .euStack: EUStack.self
+        case .gdbBacktrace: GDBBacktrace.self
+        case .profileRecorderRaw: ProfileRecorderRaw.self
+        case .perfScript: PerfScriptText.self
+        case .foldedStacks: FoldedText.self
+        }
+    }
+}
+
+/// The first bytes of a text.
+struct TextBeginning {
+    let text: String
+    /// The last one may be cut off.
+    let lines: [Substring]
+    /// The first character that is not a space is the bracket of an object or an array.
+    let isJSON: Bool
+
+    init(_ bytes: some Collection<UInt8>) {
+        text = String(decoding: bytes, as: UTF8.self)
+        lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+        let first = text.first { !$0.isWhitespace }
+        isJSON = first == "{" || first == "["
+    }
+}
