@@ -15,6 +15,9 @@ extension ForeignReport {
         guard let stalled = try stalledThread(options) else { throw NoStall("has no thread") }
         let thread = threads[stalled]
         let duration = duration ?? options.duration ?? .zero
+        guard Self.durations.contains(duration) else {
+            throw NoStall("has a duration out of range")
+        }
         let named = named(options)
         var numbers = HashedNumbers(self, format)
         let start = start ?? modified
@@ -69,6 +72,9 @@ extension ForeignReport {
         return UniqueID(version7At: UnixTime(microseconds: 0), random: &numbers)
     }
 
+    /// Of at most ten years, as in a line of JSON.
+    private static let durations = Duration.zero...(.milliseconds(320_000_000_000))
+
     /// The most that a store takes; of more, the samples with the greatest counts.
     private static let (sampleLimit, threadLimit) = (4096, 1 << 16)
 
@@ -81,9 +87,9 @@ extension ForeignReport {
                 .prefix(Self.sampleLimit).sorted()
             samples = kept.map { samples[$0] }
         }
-        let total = samples.reduce(0.0) { $0 + Double($1.count) }
+        let total = samples.reduce(0.0) { $0 + Double(max(0, $1.count)) }
         return samples.map { sample in
-            let share = total > 0 ? Double(sample.count) / total : 0
+            let share = total > 0 ? Double(max(0, sample.count)) / total : 0
             let (locations, frames) = sample.symbolized(options)
             return Sample(
                 offset: min(sample.offset, duration),
