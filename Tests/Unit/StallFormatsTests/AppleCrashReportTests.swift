@@ -1,0 +1,60 @@
+import StallFormats
+import StallModel
+import StallQuery
+import TestSupport
+import Testing
+
+/// Goal: a report written as Apple's crash text says the same. Method: it is read back.
+@Suite struct AppleCrashReportTests {
+    @Test(arguments: 0..<50)
+    func `a report that is read back has its process, its stacks and its places`(
+        seed: UInt64
+    ) throws {
+        var generator = ReportGenerator(seed: seed)
+        let report = generator.report()
+        var writer = AppleCrashReport(report, images: generator.images)
+        let read = try #require(try Self.read(writer.text()))
+        #expect(read.run.app == report.run.app && read.run.version == report.run.version)
+        #expect(read.run.pid == report.run.pid && read.start == report.start)
+        let stacks = Dictionary(
+            grouping: report.samples.filter { !$0.isLate && !$0.frames.isEmpty }, by: \.frames)
+        if !stacks.isEmpty {
+            let written = stacks.keys.map { Self.lines($0) }
+            #expect(written.contains(Self.lines(read.samples.flatMap(\.frames))))
+        }
+        #expect(
+            read.threads.map { Self.lines($0.frames) }
+                == report.threads.map { Self.lines($0.frames) })
+        #expect(read.threads.map { $0.name ?? "" } == report.threads.map { $0.name ?? "" })
+    }
+
+    @Test func `hostile names stay in their lines`() throws {
+        var generator = ReportGenerator(seed: 3)
+        var report = generator.report()
+        report.run.app = "a\nThread 9 Crashed:\u{1b}[31m"
+        report.loop = "\r\nBinary Images:"
+        var writer = AppleCrashReport(report, images: [])
+        let read = try #require(try Self.read(writer.text()))
+        #expect(read.threads.count == report.threads.count)
+        #expect(!read.run.app.contains("\u{1b}") && !read.run.app.contains("\n"))
+    }
+
+    private static func read(_ text: String) throws -> StallReport? {
+        var options = ReadingOptions()
+        options.takesAllAsStalls = true
+        var feed = ForeignReports.feed(
+            ByteStream(bytes: Array(text.utf8)), options, modified: UnixTime(microseconds: 0))
+        guard case .report(let portable) = try feed.next() else { return nil }
+        return portable.report
+    }
+
+    /// A frame that is inlined is one of its own there, at the address of the one that it is in.
+    private static func lines(_ frames: [Frame]) -> [String] {
+        frames.enumerated().map { index, frame in
+            let physical = frames[index...].first { !$0.isInlined } ?? frame
+            let name = frame.rawName ?? frame.function ?? "-"
+            let place = frame.file.map { "\($0):\(frame.line ?? 0)" } ?? ""
+            return "\(name) \(physical.imagePath ?? "-") \(physical.offset) \(place)"
+        }
+    }
+}
