@@ -20,6 +20,7 @@ struct Show: ParsableCommand {
               stallctl show 1                 the example of the first group in top
               stallctl show waitForWorker
               stallctl show 0193c1e2f0aa --json | jq '.samples[].stack[0].function'
+              stallctl show latest --format apple > stall.crash
             """)
 
     @OptionGroup var source: StoreOptions
@@ -33,11 +34,20 @@ struct Show: ParsableCommand {
     @Flag(help: "Write Markdown, for an issue tracker.")
     var markdown = false
 
+    /// Another program's format.
+    enum Format: String, ExpressibleByArgument, CaseIterable { case apple }
+
+    @Option(help: "Write Apple's crash text, for viewers that take it.")
+    var format: Format?
+
     @OptionGroup var grouping: GroupingOptions
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
         try expectOneOrMore(stacks, "--stacks")
+        if format != nil, markdown || output.json {
+            throw ValidationError("--format cannot be used with --markdown or --json.")
+        }
         if markdown, output.json {
             throw ValidationError("--markdown cannot be used with --json.")
         }
@@ -57,6 +67,16 @@ struct Show: ParsableCommand {
                 }
             }
             return try Output.write(jsonLines: lines)
+        }
+        if format == .apple {
+            let texts = try store.consistently {
+                try report.findAll(in: store, grouping).map { report in
+                    var text = AppleCrashReport(
+                        report, images: try store.images(ofRun: report.run.id))
+                    return text.text()
+                }
+            }
+            return try Output.write(lines: texts)
         }
         let reports = try report.findAll(in: store, grouping)
         var lines: [String] = []
