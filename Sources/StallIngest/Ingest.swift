@@ -78,6 +78,7 @@ package final class Ingest {
     ///
     /// - Parameters:
     ///   - lines: Opens a file of lines; `-` is standard input. Nil refuses such files.
+    ///   - isReports: Whether a file that is not named as lines has reports that `lines` opens.
     ///   - verifies: Compares the reports that each store claims to hold with those that were imported, as is needed
     ///     before it may be deleted.
     ///   - isQuarantined: Files that are not even tried.
@@ -87,12 +88,13 @@ package final class Ingest {
     package func run(
         _ paths: [String],
         lines: ((_ path: String) throws(StoreError) -> any ReportFeed)? = nil,
+        isReports: @escaping (_ path: String) -> Bool = { _ in false },
         verifies: Bool = false,
         isCancelled: @escaping () -> Bool = { false },
         isQuarantined: (_ path: String) -> Bool = { _ in false },
         progress: (IngestProgress) -> Void = { _ in }
     ) throws(StoreError) -> IngestSummary {
-        let found = SourceFiles(paths, except: FileFacts(file.path))
+        let found = SourceFiles(paths, except: FileFacts(file.path), isReports: isReports)
         var summary = IngestSummary(files: found.skipped.filter { !isQuarantined($0.path) })
         self.verifies = verifies
         self.isCancelled = isCancelled

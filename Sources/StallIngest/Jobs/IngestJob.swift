@@ -31,12 +31,14 @@ package struct IngestJob {
     /// Imports the existing files. The caller holds the ``JobLock``.
     ///
     /// - Parameters:
-    ///   - lines: Reads lines from a descriptor; the last argument says whether it closes it.
+    ///   - lines: Reads reports from a descriptor; the last argument says whether it closes it.
+    ///   - isReports: Whether a file that is not named as lines has reports that `lines` reads.
     ///   - isCancelled: Polled between transactions and while waiting for input.
     /// - Throws: The error of the central store that ended the import. Later failures are in the result.
     package func run(
         grouper: any ReportGrouper, quarantine: Quarantine,
         lines: @escaping (_ descriptor: CInt, _ closesIt: Bool) -> any ReportFeed,
+        isReports: @escaping (_ path: String) -> Bool = { _ in false },
         isCancelled: @escaping () -> Bool = { false },
         progress: (IngestProgress) -> Void = { _ in }
     ) throws(StoreError) -> IngestJobResult {
@@ -45,6 +47,7 @@ package struct IngestJob {
             summary: try ingest.run(
                 SourcePaths.expanding(paths, allowsUnmatched: allowsUnmatched),
                 lines: { path throws(StoreError) in try open(path, lines) },
+                isReports: isReports,
                 verifies: cleanup != .keep, isCancelled: isCancelled,
                 isQuarantined: { !retriesQuarantined && quarantine.holds($0) },
                 progress: progress))

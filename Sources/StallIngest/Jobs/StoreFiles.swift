@@ -1,20 +1,35 @@
-// Finds the stores that a job was given, for jobs that do not import them.
+// Finds the stores and the files of reports that a job was given, for jobs that do not import them.
 
 package import StallStore
 
-/// Stores among paths: files, and those below directories.
+/// Stores and files of reports among paths: files, and those below directories.
 package struct StoreFiles {
     /// In the order given; within a directory by name.
     package private(set) var stores: [String] = []
-    /// The given paths that are no store, or cannot be read.
+    /// Files of reports, in the same order; `-` is standard input.
+    package private(set) var reports: [String] = []
+    /// The given paths that are neither, or cannot be read.
     package private(set) var skipped: [StoreError] = []
 
-    package init(_ paths: [String], allowsUnmatched: Bool) {
+    /// - Parameter isReports: Whether a file that is neither a store nor named as lines has reports.
+    package init(
+        _ paths: [String], allowsUnmatched: Bool,
+        isReports: @escaping (_ path: String) -> Bool = { _ in false }
+    ) {
         let found = SourceFiles(
-            SourcePaths.expanding(paths, allowsUnmatched: allowsUnmatched), except: nil)
-        for file in found.files where file.kind == .store { stores.append(file.path) }
+            SourcePaths.expanding(paths, allowsUnmatched: allowsUnmatched), except: nil,
+            isReports: isReports)
+        for file in found.files {
+            switch file.kind {
+            case .store: stores.append(file.path)
+            case .lines: reports.append(file.path)
+            }
+        }
         for result in found.skipped {
             if case .skipped(let error) = result.outcome { skipped.append(error) }
         }
     }
+
+    /// Whether a file begins as a store does.
+    package static func isStore(_ path: String) -> Bool { SourceFiles.isStore(path) }
 }

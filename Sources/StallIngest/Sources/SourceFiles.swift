@@ -14,6 +14,7 @@ struct SourceFiles {
     /// The given paths that are no file or directory that can be read.
     private(set) var skipped: [IngestFileResult] = []
     private var seen: Set<FileIdentity> = []
+    private let isReports: (String) -> Bool
 
     private struct FileIdentity: Hashable {
         var device: UInt64
@@ -21,8 +22,14 @@ struct SourceFiles {
         init(_ facts: FileFacts) { (device, inode) = (facts.device, facts.inode) }
     }
 
-    /// - Parameter target: The file that is ingested into: never a source.
-    init(_ given: [String], except target: FileFacts?) {
+    /// - Parameters:
+    ///   - target: The file that is ingested into: never a source.
+    ///   - isReports: Whether a file that is neither a store nor named as lines has reports, in whatever format.
+    init(
+        _ given: [String], except target: FileFacts?,
+        isReports: @escaping (_ path: String) -> Bool = { _ in false }
+    ) {
+        self.isReports = isReports
         if let target { seen.insert(FileIdentity(target)) }
         for path in given {
             // By tradition, standard input.
@@ -43,6 +50,7 @@ struct SourceFiles {
             } else if seen.insert(FileIdentity(facts)).inserted {
                 let isLines =
                     !facts.isRegular || Self.isNamedAsLines(path) || Self.begins(path, with: "{")
+                    || !Self.isStore(path) && isReports(path)
                 files.append((path, isLines ? .lines : .store))
             }
         }
@@ -83,16 +91,20 @@ struct SourceFiles {
                 search(path)
             } else if facts.isSymbolicLink, isNamedAsSource {
                 skip(path, .symbolicLink(path: path))
-            } else if Self.isCompressedSource(name), facts.isRegular {
-                skip(path, .notADatabase(path: path, content: .compressed))
             } else if !facts.isRegular, isNamedAsSource {
                 skip(path, .notAFile(path: path))
             } else if facts.isRegular, !seen.contains(FileIdentity(facts)),
-                !Self.isBesideAStore(name),
-                isNamedAsSource || Self.begins(path, with: "SQLite format 3\0")
+                !Self.isBesideAStore(name)
             {
-                seen.insert(FileIdentity(facts))
-                files.append((path, Self.isNamedAsLines(name) ? .lines : .store))
+                if isNamedAsSource || Self.isStore(path) {
+                    seen.insert(FileIdentity(facts))
+                    files.append((path, Self.isNamedAsLines(name) ? .lines : .store))
+                } else if isReports(path) {
+                    seen.insert(FileIdentity(facts))
+                    files.append((path, .lines))
+                } else if Self.isCompressedSource(name) {
+                    skip(path, .notADatabase(path: path, content: .compressed))
+                }
             }
         }
     }
@@ -115,6 +127,10 @@ struct SourceFiles {
     /// locks that we hold there.
     private static func isBesideAStore(_ name: String) -> Bool {
         ["-wal", "-shm", "-journal", "-quarantine.jsonl"].contains { name.hasSuffix($0) }
+    }
+
+    static func isStore(_ path: String) -> Bool {
+        begins(path, with: "SQLite format 3\0")
     }
 
     private static func begins(_ path: String, with text: String) -> Bool {

@@ -12,7 +12,7 @@ package enum FileContent: Hashable, Sendable {
     case compressed, program
     case unknown
 
-    init(path: String) { self.init(beginning: Self.beginning(of: path)) }
+    package init(path: String) { self.init(beginning: Self.beginning(of: path)) }
 
     init(beginning bytes: some Collection<UInt8>) {
         let signatures: [(bytes: [UInt8], content: FileContent)] = [

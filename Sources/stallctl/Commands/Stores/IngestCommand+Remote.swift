@@ -2,7 +2,6 @@
 
 internal import ArgumentParser
 internal import StallAnalysis
-internal import StallFormats
 internal import StallIngest
 internal import StallModel
 
@@ -26,6 +25,7 @@ extension IngestCommand {
         let progress = ProgressLine()
         let rules = try grouping.rulesInForce(of: remote, target.path)
         let grouper = DefaultGrouper(rules: rules)
+        let files = ReportFiles(options: try foreign.options())
         let result = try remote.ingest(grouper: grouper, rules: rules.text) { path in
             var job = IngestJob(store: path, paths: paths)
             job.allowsUnmatched = allowUnmatched
@@ -33,10 +33,11 @@ extension IngestCommand {
             let result = try job.run(
                 grouper: grouper, quarantine: Quarantine(store: path),
                 lines: { descriptor, closesIt in
-                    ReportLines(descriptor: descriptor, closesIt: closesIt) {
+                    files.feed(descriptor: descriptor, closesIt: closesIt) {
                         stop.waits(forInput: descriptor)
                     }
                 },
+                isReports: { ReportFiles.format(ofFile: $0) != nil },
                 isCancelled: { stop.isRequested }
             ) { progress.show($0) }
             if result.hasChanges { try UnfinishedNames.complete(path: path, grouper: grouper) }

@@ -11,25 +11,34 @@ internal import StallQuery
 struct IngestCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "ingest",
-        abstract: "Import reports from agent stores or JSONL files into a central store.",
+        abstract: "Import reports from agent stores and report files into a central store.",
         discussion: """
-            A path is a store, a JSONL file written by export, a directory (searched
-            recursively), a quoted glob such as '/srv/*/stalls.sqlite', or - for JSONL
-            on standard input. Ingest is idempotent: no report is imported twice, also
-            while agents write and after the job was killed. A file that cannot be
-            imported is reported on stderr and left unchanged; all others are imported
-            and the exit code is 1.
+            A path is a store, a file of reports, a directory (searched recursively), a
+            quoted glob such as '/srv/*/stalls.sqlite', or - for reports on standard
+            input. Ingest is idempotent: no report is imported twice, also while agents
+            write and after the job was killed. A file that cannot be imported is
+            reported on stderr and left unchanged; all others are imported and the exit
+            code is 1.
+
+            Files of reports are JSONL files written by export, and other programs'
+            reports, which are recognized by content, plain or in gzip:
+            \(ReportFormat.allCases.map(\.rawValue).joined(separator: ", ")).
+            Samples of profilers are imported with the verdict sampled and are not
+            ranked; crash reports without signs of a hang are rejected. --as stall
+            takes both as stalls.
 
             EXAMPLES
               stallctl ingest --store central.sqlite /var/lib/photos/stalls.sqlite
               stallctl ingest --store central.sqlite --archive /srv/done /srv/collected
               stallctl ingest --store central.sqlite --keep 90d '/srv/*/stalls.sqlite'
               stallctl export --format jsonl | ssh hub stallctl ingest -
+              stallctl ingest --store central.sqlite --app photos hangs/*.crash
               stallctl ingest --store 'clickhouse://stall@hub:8123/stalls?cluster=stalls' /srv
             """)
 
     @OptionGroup var target: StoreOptions
     @OptionGroup var grouping: GroupingOptions
+    @OptionGroup(title: "Reports of other programs") var foreign: ForeignOptions
 
     @Flag(help: "Run continuously, rescanning every --every seconds, until SIGINT or SIGTERM.")
     var watch = false
@@ -69,6 +78,9 @@ struct IngestCommand: ParsableCommand {
             valueName: "time"))
     var keep: String?
 
+    @Flag(help: "Show what each file is read as, and import nothing.")
+    var dryRun = false
+
     @Flag(help: "Accept patterns that match no file.")
     var allowUnmatched = false
 
@@ -79,13 +91,16 @@ struct IngestCommand: ParsableCommand {
     var json = false
 
     @Argument(
-        help: ArgumentHelp("Stores, JSONL files, directories, or -.", valueName: "path"),
+        help: ArgumentHelp("Stores, files of reports, directories, or -.", valueName: "path"),
         completion: .file())
     var paths: [String]
 
     func validate() throws {
         if delete, archive != nil {
             throw ValidationError("--delete and --archive cannot be used together.")
+        }
+        if dryRun, watch || delete || archive != nil {
+            throw ValidationError("--dry-run cannot be used with --watch, --delete or --archive.")
         }
         if watch, paths.contains("-") {
             throw ValidationError("--watch cannot be used with standard input.")
@@ -96,6 +111,7 @@ struct IngestCommand: ParsableCommand {
     }
 
     func run() throws {
+        if dryRun { return try showReadings() }
         let stop = StopSignal()
         let path = target.pathToCreate()
         let remote = try StoreOpener.remote(path)
@@ -133,13 +149,15 @@ struct IngestCommand: ParsableCommand {
         var quarantine = Quarantine(store: path)
         let progress = ProgressLine()
         let grouper = DefaultGrouper(rules: try grouping.rulesInForce(ofFile: path))
+        let files = ReportFiles(options: try foreign.options())
         let result = try job.run(
             grouper: grouper, quarantine: quarantine,
             lines: { descriptor, closesIt in
-                ReportLines(descriptor: descriptor, closesIt: closesIt) {
+                files.feed(descriptor: descriptor, closesIt: closesIt) {
                     stop.waits(forInput: descriptor)
                 }
             },
+            isReports: { ReportFiles.format(ofFile: $0) != nil },
             isCancelled: { stop.isRequested }
         ) { progress.show($0) }
         progress.clear()

@@ -15,8 +15,7 @@ enum IngestView {
         summary.files.flatMap { file -> [String] in
             if case .skipped(.notReady) = file.outcome { return [] }
             if case .skipped(let error) = file.outcome {
-                var line = error.description
-                if case .notADatabase = error { line += " or JSON lines of 'stallctl export'" }
+                var line = refusal(error)
                 if let partial = file.partial {
                     let count = counted(partial.added + partial.changed, "report")
                     line += "; the \(count) before it are imported"
@@ -30,6 +29,16 @@ enum IngestView {
             if rest > 0 { lines.append("\(place): \(rest) more lines with errors".printable) }
             return lines
         }
+    }
+
+    /// Why a file is no source.
+    static func refusal(ofFile path: String) -> String {
+        refusal(.notADatabase(path: path, content: FileContent(path: path)))
+    }
+
+    private static func refusal(_ error: StoreError) -> String {
+        guard case .notADatabase = error else { return error.description }
+        return error.description + " or a file of reports that ingest reads"
     }
 
     /// Why a file that was to be deleted is still there.

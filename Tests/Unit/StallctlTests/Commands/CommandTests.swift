@@ -222,7 +222,7 @@ import Testing
                 #expect(taken.errors.hasPrefix("stallctl: out: \(clause)"))
                 #expect(
                     taken.errors.hasSuffix(
-                        "; expected a stallwatch store or JSON lines of 'stallctl export'\n"))
+                        "; expected a stallwatch store or a file of reports that ingest reads\n"))
                 let asked = try stallctl(["top", "--store", "out"], in: directory)
                 #expect(asked.errors.hasSuffix("; expected a stallwatch store\n"))
             }
