@@ -234,7 +234,8 @@ host-safety-sanitizers: setup
 hostile: setup
 	@scripts/hostile
 
-# At least EXECUTIONS (1,000,000) each of mutated stores, lines, ELF images with DWARF, and .eh_frame tables. Takes an hour.
+# At least EXECUTIONS (1,000,000) each of mutated stores, lines, ELF images with DWARF, .eh_frame tables, and reports of each
+# format of other programs. Takes hours.
 fuzz: setup
 	@scripts/hostile fuzz
 

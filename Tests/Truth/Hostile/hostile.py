@@ -10,7 +10,7 @@ file changed that hostile stores name in a link or a journal.
 Every hostile store is read by every reading command, alone and beside a good one (reads.py), and so are an agent's and a
 central store of which a number was changed.
 """
-import argparse, json, multiprocessing, os, queue, random, shutil, socket, sqlite3, subprocess, sys, tempfile, threading
+import argparse, glob, json, multiprocessing, os, queue, random, shutil, socket, sqlite3, subprocess, sys, tempfile, threading
 
 import reads
 from reads import MOST_READ_MB
@@ -815,7 +815,8 @@ def main():
         with open(os.path.join(work, "lines.jsonl"), "w") as file:
             file.write("".join(line + "\n" for line in lines[:2]))
         fuzz = subprocess.run([tools.fuzz, "--seconds", "4" if tools.short else "60", bases[0],
-                               os.path.join(work, "lines.jsonl"), tools.image], stdout=subprocess.PIPE)
+                               os.path.join(work, "lines.jsonl"), tools.image] + sorted(glob.glob("sample-data/formats/*")),
+                              stdout=subprocess.PIPE)
         counts = dict(part.split("=") for part in fuzz.stdout.decode().split() if "=" in part)
         if fuzz.returncode:
             trial.crashed += 1

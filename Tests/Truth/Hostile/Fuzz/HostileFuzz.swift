@@ -1,7 +1,7 @@
-// Mutates stores, JSON lines, ELF images with their DWARF, and .eh_frame tables in this process, and passes each to its
-// reader. A crash ends the process, which its parent detects.
+// Mutates stores, JSON lines, ELF images with their DWARF, .eh_frame tables and reports of other programs in this process,
+// and passes each to its reader. A crash ends the process, which its parent detects.
 //
-//     hostile-fuzz [--seconds N | --executions N] STORE [ELF...]
+//     hostile-fuzz [--seconds N | --executions N] STORE LINES ELF [REPORT...]
 //
 // Without coverage: SwiftPM gives an executable its own main, which libFuzzer needs to provide. Inputs are valid, and
 // mutations are those that break parsers: extremes, flipped bits, swapped and missing parts.
@@ -121,6 +121,38 @@ func lineTarget(_ seed: [UInt8]) -> Target {
     }
 }
 
+/// The reports of one format, of which each execution takes another one; the parts of two may be put together.
+func reportTarget(_ format: ReportFormat, _ seeds: [[UInt8]]) -> Target {
+    Target(name: format.rawValue.replacing(" ", with: "-")) { random in
+        var bytes = mutated(seeds[random.below(seeds.count)], &random)
+        if random.below(8) == 0 {
+            let other = seeds[random.below(seeds.count)]
+            bytes =
+                bytes.prefix(random.below(bytes.count)) + other.dropFirst(random.below(other.count))
+        }
+        let stream = ByteStream(bytes: bytes)
+        var options = ReadingOptions()
+        options.takesAllAsStalls = true
+        var feed = ForeignReports.feed(stream, options, modified: UnixTime(microseconds: 0))
+        for _ in 0..<10_000 {
+            do { if try feed.next() == nil { return } } catch { continue }
+        }
+        fatalError("more than 10,000 reports and faults of \(bytes.count) bytes")
+    }
+}
+
+func reportTargets(_ files: some Sequence<String>) -> [Target] {
+    var seeds: [ReportFormat: [[UInt8]]] = [:]
+    for file in files {
+        let bytes = contents(of: file)
+        guard let format = ForeignReports.format(of: ByteStream(bytes: bytes)) else { continue }
+        seeds[format, default: []].append(bytes)
+    }
+    return ReportFormat.allCases.compactMap { format in
+        seeds[format].map { reportTarget(format, $0) }
+    }
+}
+
 func imageTarget(_ seed: [UInt8]) -> Target {
     let file = MemoryFile()
     // Where the tables that steer the reader are: the headers, and the sections behind the code.
@@ -223,13 +255,14 @@ struct HostileFuzz {
             }
         }
         guard files.count >= 3 else {
-            say("usage: hostile-fuzz [--seconds N | --executions N] STORE LINES ELF")
+            say("usage: hostile-fuzz [--seconds N | --executions N] STORE LINES ELF [REPORT...]")
             exit(64)
         }
-        let targets = [
-            storeTarget(contents(of: files[0])), lineTarget(contents(of: files[1])),
-            imageTarget(contents(of: files[2])), tableTarget(),
-        ]
+        let targets =
+            [
+                storeTarget(contents(of: files[0])), lineTarget(contents(of: files[1])),
+                imageTarget(contents(of: files[2])), tableTarget(),
+            ] + reportTargets(files.dropFirst(3))
         var total = 0
         for (index, target) in targets.enumerated() {
             var random = Random(state: UInt64(index))
