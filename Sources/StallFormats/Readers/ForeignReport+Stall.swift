@@ -124,10 +124,33 @@ extension ForeignSample {
     fileprivate func symbolized(
         _ options: ReadingOptions
     ) -> (locations: [CodeLocation], frames: [Frame]) {
-        var frames = frames.prefix(Self.frameLimit).map { $0.symbolized(options) }
-        // The innermost frame of a stack, and each that follows one that is not inlined, is a location.
-        if frames.last?.isInlined == true { frames[frames.count - 1].isInlined = false }
-        return (frames.filter { !$0.isInlined }.map(CodeLocation.init), frames)
+        var frames = frames
+        frames.markInlined()
+        var symbolized = frames.prefix(Self.frameLimit).map { $0.symbolized(options) }
+        // Its function may be cut off.
+        if let last = symbolized.indices.last { symbolized[last].isInlined = false }
+        return (symbolized.filter { !$0.isInlined }.map(CodeLocation.init), symbolized)
+    }
+}
+
+extension [ForeignFrame] {
+    /// Functions at one address are inlined into the last of them. The same function again is a recursion.
+    fileprivate mutating func markInlined() {
+        var first = 0
+        for index in indices.dropFirst() {
+            let isSame =
+                self[index].offset != nil && self[index].offset == self[first].offset
+                && self[index].image == self[first].image
+                && self[index].buildID == self[first].buildID
+                && self[index].function != nil && self[index - 1].function != nil
+                && self[index].function != self[first].function
+            guard isSame else {
+                first = index
+                continue
+            }
+            self[index - 1].isInlined = true
+            self[index].kind = self[first].kind
+        }
     }
 }
 

@@ -66,4 +66,21 @@ import Testing
         #expect(one.start == UnixTime(microseconds: 5) && other.duration == .seconds(1))
         #expect(try Self.stall(Self.report(.hang, counts: [2])).id != one.id)
     }
+
+    @Test func `functions at one address are inlined, and the same one again is a recursion`()
+        throws
+    {
+        var report = Self.report(.hang)
+        report.threads[0].samples[0].frames = zip("abcab", [16, 16, 16, 16, 16]).map {
+            ForeignFrame(function: "\($0)()", image: "app", offset: $1)
+        }
+        report.threads[0].samples[0].frames[0].kind = .interrupted
+        let sample = try Self.stall(report).samples[0]
+        #expect(sample.frames.map(\.isInlined) == [true, true, false, true, false])
+        #expect(
+            sample.frames.map(\.kind) == [.interrupted, .interrupted, .interrupted] + [
+                .returnAddress, .returnAddress,
+            ])
+        #expect(sample.locations.count == 2)
+    }
 }
