@@ -14,9 +14,8 @@ package final class ByteStream {
     private var ahead: ArraySlice<UInt8> = []
     /// How many bytes were read.
     private(set) var byteCount = 0
-    private var failure: CInt = 0
-    /// Why reading failed; 0 while it has not, or bytes from before are left.
-    var errno: CInt { ahead.isEmpty ? failure : 0 }
+    /// Why reading failed; 0 while it has not. Bytes from before may be left.
+    private(set) var errno: CInt = 0
 
     /// - Parameter close: Called when this goes.
     package init(_ read: @escaping Read, close: @escaping () -> Void = {}) {
@@ -79,12 +78,12 @@ package final class ByteStream {
     }
 
     private func fill(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
-        guard failure == 0 else {
-            Glibc.errno = failure
+        guard errno == 0 else {
+            Glibc.errno = errno
             return -1
         }
         let count = read(buffer)
-        if count < 0 { failure = Glibc.errno } else { byteCount += count }
+        if count < 0 { errno = Glibc.errno } else { byteCount += count }
         return count
     }
 }

@@ -18,9 +18,9 @@ struct LineReader {
     private let limit: Int
     private var buffer = [UInt8](repeating: 0, count: 1 << 16)
     private var unread: Range<Int> = 0..<0
-    private var failure: CInt = 0
     var byteCount: Int { stream.byteCount }
-    var errno: CInt { failure == 0 ? stream.errno : failure }
+    /// Why reading failed, once all lines before are read.
+    private(set) var errno: CInt = 0
 
     /// - Parameter limit: The longest line, in bytes.
     init(_ stream: ByteStream, limit: Int) {
@@ -45,7 +45,7 @@ struct LineReader {
                 skipped += part.count
                 // No lines at all: /dev/zero, or the wrong device.
                 guard skipped <= Self.longestSkip else {
-                    failure = EFBIG
+                    errno = EFBIG
                     break
                 }
             } else {
@@ -71,8 +71,9 @@ struct LineReader {
     }
 
     private mutating func fill() -> Bool {
-        let count = max(0, buffer.withUnsafeMutableBytes(stream.next))
-        unread = 0..<count
+        let count = buffer.withUnsafeMutableBytes(stream.next)
+        if count < 0 { errno = stream.errno }
+        unread = 0..<max(0, count)
         return count > 0
     }
 }
