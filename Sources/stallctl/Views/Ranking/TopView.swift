@@ -60,7 +60,8 @@ struct TopView {
     /// `photos 2.3.0, 3 hosts, 21 Nov 09:00 to 17:40: 214 stalls in 11 groups, 4m 12s lost`
     var header: String {
         let overview = ranking.overview
-        let (apps, hosts) = (overview.apps, overview.hosts)
+        // Reports of other programs may name no host.
+        let (apps, hosts) = (overview.apps, overview.hosts.filter { !$0.isEmpty })
         var when = ""
         if let first = overview.first, let last = overview.last {
             when = ", " + UnixTime.rangeText(from: first, to: last, on: terminal)

@@ -60,15 +60,22 @@ struct ReportView {
         let profile =
             ": \(counted(report.samples.count, "sample")) of a profiler"
             + (isKnown ? " over \(report.duration.precise)" : "")
-        let run = report.run
         let mode = report.mode.isEmpty ? nil : "mode \(report.mode)"
         let place = [report.phase.clause, mode].compactMap(\.self)
             .joined(separator: " of ")
         return terminal.paint(report.loop.printable + (isProfile ? profile : stall), .strong)
-            + " \(preposition) \(report.start.sentenceText(on: terminal)) "
-            + "(\(run.app) \(run.version), pid \(run.pid), \(run.host))".printable
+            + " \(preposition) \(report.start.sentenceText(on: terminal))"
+            + (process.isEmpty ? "" : " (\(process))".printable)
             + (place.isEmpty ? "" : ", ") + (report.phase == .unknown && mode != nil ? "in " : "")
             + place.printable + (isProfile ? "" : report.outcome.clause)
+    }
+
+    /// `photos 2.3.0, pid 4711, web-2`; of another program's report without those that it lacks.
+    private var process: String {
+        let run = report.run
+        let app = [run.app, run.version].filter { !$0.isEmpty }.joined(separator: " ")
+        let pid = run.pid > 0 ? "pid \(run.pid)" : ""
+        return [app, pid, run.host].filter { !$0.isEmpty }.joined(separator: ", ")
     }
 
     /// The circumstances of the stall, one sentence per line.
