@@ -127,13 +127,13 @@ func reportTarget(_ format: ReportFormat, _ seeds: [[UInt8]]) -> Target {
         var bytes = mutated(seeds[random.below(seeds.count)], &random)
         if random.below(8) == 0 {
             let other = seeds[random.below(seeds.count)]
-            bytes =
-                bytes.prefix(random.below(bytes.count)) + other.dropFirst(random.below(other.count))
+            bytes.removeLast(random.below(bytes.count))
+            bytes += other.dropFirst(random.below(other.count))
         }
-        let stream = ByteStream(bytes: bytes)
         var options = ReadingOptions()
         options.takesAllAsStalls = true
-        var feed = ForeignReports.feed(stream, options, modified: UnixTime(microseconds: 0))
+        var feed = ForeignReports.feed(
+            ByteStream(bytes: bytes), options, modified: UnixTime(microseconds: 0))
         for _ in 0..<10_000 {
             do { if try feed.next() == nil { return } } catch { continue }
         }

@@ -124,7 +124,9 @@ import Testing
                     ["show", "--store", "all.sqlite", "latest", "--json"], in: directory
                 )
                 .output)
-            #expect(before[0]["signature"] as? String == after[0]["signature"] as? String)
+            // The text has no cause, which is a part of the signature.
+            #expect(before[0]["frames"] as? [String] == after[0]["frames"] as? [String])
+            #expect(before[0]["family"] as? String == after[0]["family"] as? String)
             #expect(before[0]["start"] as? String == after[0]["start"] as? String)
         }
     }
