@@ -8,7 +8,7 @@ ALONE = CrashTests|DoctorCommandTests|CauseTruthTests|DemoTests|AgentProcessTest
 FLEET = $(SWIFT) build --traits Fleet
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all help setup build collector fleet fleet-demo bench-fleet truth-fleet truth-clickhouse truth-clickhouse-reach truth-clickhouse-mutated truth-clickhouse-newer truth-clickhouse-install bench-clickhouse demo test conformance mutants truth host-safety host-safety-sanitizers system-calls truth-stacks truth-stalls truth-tasks truth-simulation truth-grouping truth-cause truth-sites truth-totals truth-diff truth-pictures truth-nio truth-programs truth-tests same-programs programs-cost preload stress-stacks check-arm64 truth-arm64 environments bench bench-peers bench-timers faults hostile fuzz c-example c-loops outside-app host-cost freeze bench-targets man walkthrough gates package install deb rpm dist truth-install docs truth-client format lint clean
+.PHONY: all help setup build collector fleet fleet-demo bench-fleet truth-fleet truth-clickhouse truth-clickhouse-reach truth-clickhouse-mutated truth-clickhouse-newer truth-clickhouse-install bench-clickhouse demo test conformance mutants truth host-safety host-safety-sanitizers system-calls truth-stacks truth-stalls truth-tasks truth-simulation truth-grouping truth-cause truth-sites truth-totals truth-diff truth-formats truth-pictures truth-nio truth-programs truth-tests same-programs programs-cost preload stress-stacks check-arm64 truth-arm64 environments bench bench-peers bench-timers faults hostile fuzz c-example c-loops outside-app host-cost freeze bench-targets man walkthrough gates package install deb rpm dist truth-install docs truth-client format lint clean
 
 all: build
 
@@ -47,12 +47,17 @@ conformance: setup
 mutants: setup
 	@scripts/mutants $(MUTANTS)
 
-truth: truth-stacks truth-simulation truth-stalls truth-tasks truth-cause truth-grouping truth-sites truth-totals truth-diff
+truth: truth-stacks truth-simulation truth-stalls truth-tasks truth-cause truth-grouping truth-sites truth-totals truth-diff truth-formats
 
 # Made-up versions, equal and slower, through the comparison of `diff`: how often noise is called significant, and what is noticed.
 # PAIRS (1000) of each case, 15 minutes of CPU. SABOTAGE=1 judges by the rule of before. scripts/truth-diff --short: a minute.
 truth-diff: setup
 	@scripts/truth-diff
+
+# Other programs' reports: the examples with their readings, and MADE_UP (1,000) reports of each of five formats whose content is
+# known; two minutes. SABOTAGE=1 must show wrong.
+truth-formats: setup
+	@scripts/truth-formats
 
 # Hummingbird and gRPC servers under wrk with PLANTS=200 planted blocks; with SABOTAGE=1 the waits of one loop are not observed.
 # Needs wrk; builds Hummingbird and gRPC. scripts/nio-cost measures what watching costs such a server.

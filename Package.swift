@@ -166,7 +166,7 @@ let unitTests: [Target] = [
         "stallctl", named: "StallctlTests",
         ["StallModel", "StallQuery", "StallStore", "StallArchive", "StallIngest", "StallAnalysis"]
             + ["StallFormats", "StallPush", arguments, "AgentFixture", "site-truth", "diff-truth"]
-            + ["CCaptureTesting"],
+            + ["format-truth", "CCaptureTesting"],
         except: ["Snapshots"]),
     tests("CStallPreload", named: "StallPreloadTests", ["CLinux"]),
     tests("StallCollector", ["StallModel", "StallQuery", "StallFormats", "StallStore"]),
@@ -247,6 +247,9 @@ let truthTools: [Target] = [
         ["StallModel", "StallQuery", "StallFormats", "StallStore", "StallArchive", "StallIngest"]
             + ["StallSymbols", "CStackCapture"],
         in: "Hostile/Fuzz", settings),
+    truth(
+        "format-truth", ["StallModel", "StallQuery", "StallFormats", "TestSupport"],
+        in: "Formats/Tool", settings),
 ]
 
 let examples: [Target] = [

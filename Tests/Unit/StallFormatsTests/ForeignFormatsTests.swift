@@ -45,32 +45,3 @@ import Testing
         }
     }
 }
-
-extension StallReport {
-    /// All that a reader finds, a line a fact.
-    var reading: String {
-        var text = """
-            \(verdict.word) app=\(run.app) version=\(run.version) host=\(run.host) pid=\(run.pid) \
-            start=\(start.microseconds) duration=\(duration) state=\(state.word) loop=\(loop)
-
-            """
-        for sample in samples {
-            text +=
-                "  thread \(sample.thread.rawValue) weight=\(sample.weight) offset=\(sample.offset)\n"
-            text += sample.frames.map(\.reading).joined()
-        }
-        for thread in threads {
-            text += "  thread \(thread.thread.rawValue) name=\(thread.name ?? "-")\n"
-            text += thread.frames.map(\.reading).joined()
-        }
-        return text
-    }
-}
-
-extension Frame {
-    fileprivate var reading: String {
-        let place = file.map { " \($0):\(line ?? 0)" } ?? ""
-        return "    \(isInlined ? "inlined" : kind.word) \(rawName ?? function ?? "-") "
-            + "\(imagePath ?? "-")+0x\(String(offset, radix: 16)) \(buildID?.description ?? "-")\(place)\n"
-    }
-}
