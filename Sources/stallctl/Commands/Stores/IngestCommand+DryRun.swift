@@ -55,6 +55,7 @@ extension IngestCommand {
 
 /// The content of a file: a line of JSON of `ingest --dry-run`.
 struct SourceReading: Encodable {
+    let schema = "stallctl.reading/1"
     var path: String
     /// The format; `store` for one.
     var format: String
