@@ -5,7 +5,7 @@ package import StallQuery
 
 /// Reads reports of other programs.
 package struct ForeignReports: ReportFeed {
-    private var reader: any ReportReader
+    private var reader: any FormatReader
     /// The format of the text.
     package let format: ReportFormat
     private let options: ReadingOptions

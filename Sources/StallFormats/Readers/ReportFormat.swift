@@ -30,7 +30,7 @@ package enum ReportFormat: String, CaseIterable, Sendable {
         self = format
     }
 
-    var reader: any ReportReader.Type {
+    var reader: any FormatReader.Type {
         switch self {
         case .ips: IPSReport.self
         case .metricKit: MetricKitPayload.self

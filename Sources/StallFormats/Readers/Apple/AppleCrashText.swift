@@ -7,7 +7,7 @@ internal import StallModel
 internal import StallQuery
 
 /// Reads crash reports as text. Other lines around them are passed over.
-struct AppleCrashText: ReportReader {
+struct AppleCrashText: FormatReader {
     private(set) var lines: TextLines
 
     init(_ lines: TextLines, _ options: ReadingOptions) { self.lines = lines }

@@ -7,7 +7,7 @@ internal import StallModel
 internal import StallQuery
 
 /// Reads `.ips` documents.
-struct IPSReport: ReportReader {
+struct IPSReport: FormatReader {
     static var lineLimit: Int { JSONTexts.sizeLimit }
 
     private var texts: JSONTexts

@@ -7,7 +7,7 @@ internal import StallModel
 internal import StallQuery
 
 /// Reads reports of KSCrash and Matrix.
-struct KSCrashReport: ReportReader {
+struct KSCrashReport: FormatReader {
     static var lineLimit: Int { JSONTexts.sizeLimit }
 
     private var texts: JSONTexts

@@ -7,7 +7,7 @@ internal import StallModel
 internal import StallQuery
 
 /// Reads diagnostic payloads.
-struct MetricKitPayload: ReportReader {
+struct MetricKitPayload: FormatReader {
     static var lineLimit: Int { JSONTexts.sizeLimit }
 
     private var texts: JSONTexts

@@ -6,7 +6,7 @@ internal import StallModel
 internal import StallQuery
 
 /// Reads the output of `sample`.
-struct SampleCallGraph: ReportReader {
+struct SampleCallGraph: FormatReader {
     private(set) var lines: TextLines
 
     init(_ lines: TextLines, _ options: ReadingOptions) { self.lines = lines }

@@ -6,7 +6,7 @@ internal import StallModel
 internal import StallQuery
 
 /// Reads reports of spindump.
-struct SpindumpReport: ReportReader {
+struct SpindumpReport: FormatReader {
     private(set) var lines: TextLines
 
     init(_ lines: TextLines, _ options: ReadingOptions) { self.lines = lines }

@@ -11,7 +11,7 @@ internal import StallModel
 internal import StallQuery
 
 /// Reads eu-stack's output, with any of its options.
-struct EUStack: ReportReader {
+struct EUStack: FormatReader {
     /// Bounds of one stack, of all of them in bytes, and of the threads.
     private static let (stackLimit, byteLimit, threadLimit) = (1024, 1 << 28, 1 << 16)
 

@@ -3,7 +3,7 @@
 internal import StallQuery
 
 /// Reads gdb's backtraces. Variables and anything else between the frames are passed over.
-struct GDBBacktrace: ReportReader {
+struct GDBBacktrace: FormatReader {
     private(set) var lines: TextLines
     private var block = GDBBlock()
 

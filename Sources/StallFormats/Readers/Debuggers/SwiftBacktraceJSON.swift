@@ -7,7 +7,7 @@ internal import StallModel
 internal import StallQuery
 
 /// Reads JSON documents, one after the other, among the other output of a program.
-struct SwiftBacktraceJSON: ReportReader {
+struct SwiftBacktraceJSON: FormatReader {
     static var lineLimit: Int { 1 << 28 }
     /// Each value takes memory, many times as much as its text.
     private static let valueLimit = 1 << 23

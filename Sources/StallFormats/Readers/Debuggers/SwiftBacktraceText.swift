@@ -7,7 +7,7 @@ internal import StallModel
 internal import StallQuery
 
 /// Reads backtraces among the other output of a program.
-struct SwiftBacktraceText: ReportReader {
+struct SwiftBacktraceText: FormatReader {
     private(set) var lines: TextLines
 
     init(_ lines: TextLines, _ options: ReadingOptions) { self.lines = lines }

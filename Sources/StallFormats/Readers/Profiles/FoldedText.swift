@@ -9,7 +9,7 @@ internal import StallModel
 internal import StallQuery
 
 /// Reads folded stacks: a report for each thread, at the end of the text.
-struct FoldedText: ReportReader {
+struct FoldedText: FormatReader {
     /// Bounds of the distinct stacks that are kept; more of them end the reports early.
     private static let (stackLimit, byteLimit) = (1 << 20, 1 << 26)
 

@@ -7,7 +7,7 @@ internal import StallModel
 internal import StallQuery
 
 /// Reads samples and gives a run of them as soon as it has ended.
-struct PerfScriptText: ReportReader {
+struct PerfScriptText: FormatReader {
     static var lineLimit: Int { 1 << 16 }
     /// Deeper stacks are cut off there: more than a report takes.
     private static let stackLimit = 1024

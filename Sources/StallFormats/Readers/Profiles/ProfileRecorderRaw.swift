@@ -13,7 +13,7 @@ internal import StallModel
 internal import StallQuery
 
 /// Reads samples and gives a run of them as soon as it has ended.
-struct ProfileRecorderRaw: ReportReader {
+struct ProfileRecorderRaw: FormatReader {
     static var lineLimit: Int { 1 << 16 }
     private static let (stackLimit, segmentLimit, textLimit) = (1024, 1 << 16, 1 << 17)
 

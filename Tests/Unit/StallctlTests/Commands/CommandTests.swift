@@ -209,7 +209,6 @@ import Testing
                 at: directory.appending(path: "stalls.sqlite"), [SampleReports.report()])
             let outputs = [
                 (["show", "01aa"], "plain text"), (["top"], "plain text"),
-                (["export", "--format", "folded"], "plain text"),
                 (["export", "--format", "csv"], "CSV as written by stallctl"),
                 (["top", "--csv"], "CSV as written by stallctl"),
                 (["export", "--format", "json"], "a JSON array; 'stallctl ingest' needs"),

@@ -131,6 +131,18 @@ import Testing
         }
     }
 
+    @Test func `folded stacks that export writes are samples of a profile`() throws {
+        try withTemporaryDirectory { directory in
+            let demo = Repository.root.appending(path: "sample-data/demo.sqlite").path
+            let words = ["export", "--store", demo, "--format", "folded", "-o", "stacks"]
+            #expect(try Oracle.stallctl(words, in: directory).status == 0)
+            let shown = try ingest(["stacks", "--dry-run", "--json"], in: directory)
+            let row = try #require(Oracle.objects(shown.output).first)
+            #expect(row["format"] as? String == "folded stacks" && row["stalls"] as? Int == 0)
+            #expect(row["others"] as? Int ?? 0 > 0)
+        }
+    }
+
     private static func sample(_ name: String) -> URL {
         Repository.root.appending(path: "sample-data/formats/" + name)
     }

@@ -3,7 +3,7 @@
 internal import StallQuery
 
 /// Reads the reports of one format.
-protocol ReportReader {
+protocol FormatReader {
     /// The longest line, in bytes; a document is one line where it has no ends of lines.
     static var lineLimit: Int { get }
 
@@ -22,7 +22,7 @@ protocol ReportReader {
     mutating func next() throws(LineFault) -> ForeignReport?
 }
 
-extension ReportReader {
+extension FormatReader {
     static var lineLimit: Int { 1 << 20 }
 }
 
