@@ -32,8 +32,10 @@ struct HeldDescriptors {
     ///   - path: The store. The connection must have read from it: then its log is open as well.
     ///   - older: Those that were open before the connection was made.
     init(of path: String, olderThan older: [CInt]) {
-        for file in Self.files(of: path) {
-            if file.numbers.isEmpty { lacksOne = true }
+        let files = Self.files(of: path)
+        // Without /proc none of them can be found.
+        lacksOne = files.contains { $0.numbers.isEmpty } && files.contains { !$0.numbers.isEmpty }
+        for file in files {
             let new = file.numbers.filter { !older.contains($0) }
             held += (new.isEmpty ? file.numbers : new).map {
                 Held(number: $0, identity: file.identity)
