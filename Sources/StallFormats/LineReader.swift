@@ -60,6 +60,17 @@ struct LineReader {
         return .whole(line)
     }
 
+    /// All bytes behind the last line; nil if there are more, or when reading fails: then `errno` is not 0.
+    mutating func takeRest(limit: Int) -> [UInt8]? {
+        var bytes: [UInt8] = []
+        repeat {
+            guard bytes.count + unread.count <= limit else { return nil }
+            bytes += buffer[unread]
+            unread = 0..<0
+        } while fill()
+        return errno == 0 ? bytes : nil
+    }
+
     /// Where the next line end in the buffer is.
     private func endOfLine() -> Int? {
         buffer.withUnsafeBytes { bytes in

@@ -126,7 +126,11 @@ extension ForeignSample {
     ) -> (locations: [CodeLocation], frames: [Frame]) {
         var frames = frames
         frames.markInlined()
-        var symbolized = frames.prefix(Self.frameLimit).map { $0.symbolized(options) }
+        var inlined: [ForeignFrame] = []
+        var symbolized = frames.prefix(Self.frameLimit).map { frame in
+            defer { if frame.isInlined { inlined.append(frame) } else { inlined = [] } }
+            return frame.symbolized(inlined, options)
+        }
         // Its function may be cut off.
         if let last = symbolized.indices.last { symbolized[last].isInlined = false }
         return (symbolized.filter { !$0.isInlined }.map(CodeLocation.init), symbolized)
@@ -155,8 +159,9 @@ extension [ForeignFrame] {
 }
 
 extension ForeignFrame {
-    fileprivate func symbolized(_ options: ReadingOptions) -> Frame {
-        var frame = Frame(location)
+    /// - Parameter inlined: The functions that were inlined into it.
+    fileprivate func symbolized(_ inlined: [ForeignFrame], _ options: ReadingOptions) -> Frame {
+        var frame = Frame(location(with: inlined))
         frame.function = function.map(options.demangle)
         frame.rawName = frame.function == function ? nil : function
         frame.file = file
@@ -165,19 +170,28 @@ extension ForeignFrame {
         return frame
     }
 
-    /// A name without an address takes the place of one: with its line, it is equal in every report.
-    private var location: CodeLocation {
+    /// A name without an address takes the place of one: with its line, and all that was inlined there, it is equal in
+    /// every report.
+    private func location(with inlined: [ForeignFrame]) -> CodeLocation {
         if let offset {
             return CodeLocation(imagePath: image, buildID: buildID, offset: offset, kind: kind)
         }
         var hash = ContentHash()
+        for frame in inlined {
+            hash.combine(frame.function)
+            hash.combine(frame.file)
+            hash.combine(UInt64(max(frame.line ?? 0, 0)))
+        }
         hash.combine(function)
         hash.combine(file)
         return CodeLocation(
-            imagePath: image ?? "[unknown]",
+            imagePath: image ?? Self.unknownImage,
             buildID: withUnsafeBytes(of: hash.value.bigEndian) { BuildID(bytes: $0) },
             offset: UInt64(max(line ?? 0, 0)), kind: kind)
     }
+
+    /// Not in brackets, as the kernel's images are: rules take these for the kernel's code.
+    private static let unknownImage = "(unknown)"
 }
 
 extension CodeLocation {
@@ -193,6 +207,11 @@ extension HashedNumbers {
     fileprivate init(_ report: ForeignReport, _ format: ReportFormat) {
         self.init()
         hash.combine(format.rawValue)
+        if let identifier = report.identifier {
+            hash.combine(identifier)
+            hash.combine(UInt64(bitPattern: report.start?.microseconds ?? 0))
+            return
+        }
         for text in [report.app, report.version, report.host, "\(report.pid ?? 0)"] {
             hash.combine(text)
         }

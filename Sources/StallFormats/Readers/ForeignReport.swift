@@ -21,6 +21,8 @@ struct ForeignReport: Hashable {
     var kind: Kind
     /// Where it begins in its text, from 1.
     var line: Int
+    /// The report's own, for a report that is read twice: also while it is written.
+    var identifier: String?
     var app = ""
     var version = ""
     var host = ""

@@ -14,6 +14,7 @@ package struct ForeignReports: ReportFeed {
     package var lineNumber: Int { reader.lines.number }
     package var byteCount: Int { reader.lines.byteCount }
     package var hasFailed: Bool { reader.lines.errno != 0 }
+    package var isOfOtherProgram: Bool { true }
 
     /// Rows of a stream in whatever format: of our own lines, too, and of what is in no known format, which has a fault.
     ///
@@ -43,12 +44,12 @@ package struct ForeignReports: ReportFeed {
     }
 
     package mutating func next() throws(LineFault) -> PortableRow? {
-        guard let report = try reader.next() else {
-            guard reader.lines.errno == 0 else {
-                throw LineFault(line: lineNumber, reason: reader.lines.failure)
-            }
-            return nil
+        let next = try reader.next()
+        // The last report of a text that could not be read to its end is not whole.
+        guard reader.lines.errno == 0 else {
+            throw LineFault(line: lineNumber, reason: reader.lines.failure)
         }
+        guard let report = next else { return nil }
         do throws(NoStall) {
             return .report(try report.stall(options, format: format, modified: modified))
         } catch {

@@ -4,9 +4,11 @@
 /// sample-data/formats.
 package enum ReportFormat: String, CaseIterable, Sendable {
     // In the order of recognition: those whose first line says it, then those that are known by their parts.
+    case pprof = "pprof profile"
     case ips = "Apple .ips"
     case metricKit = "MetricKit payload"
     case ksCrash = "KSCrash or Matrix report"
+    case sentry = "Sentry event"
     case swiftBacktraceJSON = "swift-backtrace JSON"
     case sampleCallGraph = "sample call graph"
     case spindump = "spindump report"
@@ -14,6 +16,8 @@ package enum ReportFormat: String, CaseIterable, Sendable {
     case swiftBacktrace = "swift-backtrace text"
     case euStack = "eu-stack"
     case gdbBacktrace = "gdb backtrace"
+    case seastarStalls = "Seastar stalls"
+    case kernelStalls = "Linux log"
     case profileRecorderRaw = "swift-profile-recorder raw"
     case perfScript = "perf script"
     case foldedStacks = "folded stacks"
@@ -32,9 +36,11 @@ package enum ReportFormat: String, CaseIterable, Sendable {
 
     var reader: any FormatReader.Type {
         switch self {
+        case .pprof: PprofSamples.self
         case .ips: IPSReport.self
         case .metricKit: MetricKitPayload.self
         case .ksCrash: KSCrashReport.self
+        case .sentry: SentryEvent.self
         case .swiftBacktraceJSON: SwiftBacktraceJSON.self
         case .sampleCallGraph: SampleCallGraph.self
         case .spindump: SpindumpReport.self
@@ -42,6 +48,8 @@ package enum ReportFormat: String, CaseIterable, Sendable {
         case .swiftBacktrace: SwiftBacktraceText.self
         case .euStack: EUStack.self
         case .gdbBacktrace: GDBBacktrace.self
+        case .seastarStalls: SeastarStalls.self
+        case .kernelStalls: KernelStalls.self
         case .profileRecorderRaw: ProfileRecorderRaw.self
         case .perfScript: PerfScriptText.self
         case .foldedStacks: FoldedText.self
@@ -51,13 +59,22 @@ package enum ReportFormat: String, CaseIterable, Sendable {
 
 /// The first bytes of a text.
 struct TextBeginning {
+    let bytes: [UInt8]
     let text: String
     /// The last one may be cut off.
     let lines: [Substring]
     /// The first character that is not a space is the bracket of an object or an array.
     let isJSON: Bool
 
+    /// Whether an object there, at any depth, has the key.
+    func hasKey(_ key: String) -> Bool {
+        text.ranges(of: "\"\(key)\"").contains { range in
+            text[range.upperBound...].first { !$0.isWhitespace } == ":"
+        }
+    }
+
     init(_ bytes: some Collection<UInt8>) {
+        self.bytes = Array(bytes)
         text = String(decoding: bytes, as: UTF8.self)
         lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
         let first = text.first { !$0.isWhitespace }

@@ -41,6 +41,12 @@ struct TextLines {
         next().map { String(decoding: $0, as: UTF8.self) }
     }
 
+    /// All bytes from the next line on, for a format without lines; nil if there are more, or reading fails.
+    mutating func takeBytes(limit: Int) -> [UInt8]? {
+        number += 1
+        return reader.takeRest(limit: limit)
+    }
+
     /// The next call of `next` gives the last line again.
     mutating func putBack() { isPutBack = true }
 }

@@ -13,8 +13,13 @@ final class UTF16Text {
         self.isBigEndian = isBigEndian
     }
 
-    /// The stream in UTF-8; the same one when it does not begin with UTF-16's byte order mark.
+    /// The stream in UTF-8, without a byte order mark.
     static func converting(_ stream: ByteStream) -> ByteStream {
+        if stream.peek(3).elementsEqual([0xef, 0xbb, 0xbf]) {
+            var mark: (UInt8, UInt8, UInt8) = (0, 0, 0)
+            withUnsafeMutableBytes(of: &mark) { _ = stream.next($0) }
+            return stream
+        }
         let mark = stream.peek(2)
         guard mark.elementsEqual([0xff, 0xfe]) || mark.elementsEqual([0xfe, 0xff]) else {
             return stream

@@ -7,6 +7,9 @@ internal import StallQuery
 
 /// Writes one report. Its stalled thread is Thread 0, marked as crashed: the one to look at.
 package struct AppleCrashReport {
+    /// No signal ended the process.
+    static let exceptionType = "STALL"
+
     private let report: StallReport
     private let images: [Image]
     /// Addresses for binaries without a recorded load address: each has room of its own above all others.
@@ -48,7 +51,7 @@ package struct AppleCrashReport {
             OS Version:          ???
             Report Version:      104
 
-            Exception Type:  STALL
+            Exception Type:  \(Self.exceptionType)
             Exception Codes: 0x0000000000000000, 0x0000000000000000
             Crashed Thread:  0
 

@@ -198,4 +198,159 @@ class Maker:
             [thread], app="com.example.photos", version="2.4 (118)", start=start, duration=hang * 10**8)
 
 
-FORMATS = ["plcrashreporter", "ips", "gdb", "perf", "metrickit"]
+    def log_prefix(self, name):
+        """A prefix, and the time in it in microseconds, the host, and whether it names the process."""
+        import datetime
+        seconds, fraction = self.rng.randint(1_600_000_000, 1_900_000_000), self.rng.randint(0, 999)
+        zone = self.rng.choice([0, 60, -420])
+        when = datetime.datetime.fromtimestamp(seconds + zone * 60, datetime.timezone.utc)
+        plain = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
+        sign = f"{'-' if zone < 0 else '+'}{abs(zone) // 60:02}"
+        micro = seconds * 10**6 + fraction * 1000
+        return self.rng.choice([
+            ("", 0, "", False),
+            (f"{when:%b %e %H:%M:%S} db-7 {name}: ", 0, "db-7", True),
+            (f"{when:%Y-%m-%dT%H:%M:%S}.{fraction:03}{sign}:00 db-7 {name}: ", micro, "db-7", True),
+            (f"{when:%Y-%m-%dT%H:%M:%S}{sign}00 db-7 {name}: ", seconds * 10**6, "db-7", True),
+            (f"{plain:%a %Y-%m-%d %H:%M:%S} UTC db-7 {name}: ", seconds * 10**6, "db-7", True),
+            (f"{seconds}.{fraction:03}000 db-7 {name}: ", micro, "db-7", True),
+        ])
+
+    def seastar(self):
+        pid = self.rng.randint(1, 99999)
+        text, reports = self.rng.choice(["", "INFO  2026-11-20 09:14:30,018 [shard  0:main] init - starting up\n"]), []
+        for _ in range(self.rng.randint(1, 4)):
+            prefix, micro, host, named = self.log_prefix(f"scylla[{pid}]")
+            shard, duration, own = self.rng.randint(0, 127), self.rng.randint(1, 20000), prefix
+            if not named and self.rng.random() < 0.5:
+                when = "2026-11-20 09:14:31,204"
+                own, micro = f"WARN  {when} [shard {shard:2}:main] seastar - ", 1795166071204000
+            group = self.rng.choice(["", ", in scheduling group main", ", in scheduling group a.b"])
+            addresses = [self.rng.getrandbits(self.rng.choice([20, 47])) for _ in range(self.rng.randint(1, 30))]
+            frames = []
+            head = f"{own}Reactor stalled for {duration} ms on shard {shard}{group}."
+            if self.rng.random() < 0.5:
+                text += head + " Backtrace: " + " ".join(map(hex, addresses)) + "\n"
+                frames += [Frame(offset=address) for address in addresses]
+            else:
+                text += f"{head}\n{prefix}Backtrace:\n"
+                for address in addresses:
+                    image = self.rng.choice([None, None, "/opt/lib/libc.so.6"])
+                    text += f"{prefix}  {image + '+' if image else ''}0x{address:016x}\n"
+                    frames.append(Frame(image=image, offset=address))
+                    if named and self.rng.random() < 0.1:
+                        text += "Nov 20 09:14:31 db-7 sshd[1]: 0x1\n"
+            if self.rng.random() < 0.4:
+                inner = [(1 << 64) - self.rng.randint(5000, 1 << 30) for _ in range(self.rng.randint(1, 9))]
+                text += f"{prefix}kernel callstack: 0xffffffffffffff80 " + " ".join(map(hex, inner)) + "\n"
+                frames[:0] = [Frame(image="[kernel]", offset=address, kind="return_address" if at else "interrupted")
+                              for at, address in enumerate(inner)]
+            text += self.rng.choice(["", f"{prefix}Rate-limit: suppressed 7 backtraces on shard {shard}\n"])
+            reports.append(Report(
+                [Thread(shard, f"shard {shard}", False, [Sample(frames)])], app="scylla" if named else "", pid=pid if named else 0,
+                host=host, start=micro - duration * 1000 if micro else 0, duration=duration * 10**6))
+        return text, reports
+
+    def kernel(self):
+        text, reports = "", []
+        for _ in range(self.rng.randint(1, 4)):
+            prefix, micro, host, named = self.log_prefix("kernel")
+            if not named:
+                prefix, micro = self.rng.choice([
+                    ("", 0), ("[Fri Nov 20 09:14:31 2026] ", 1795166071 * 10**6), ("[ 2704.414619] ", 0), ("[ 2704.414619][  T12] ", 0),
+                    ("2026-11-20T09:14:31,204567+01:00 ", 1795162471204567)])
+            elif self.rng.random() < 0.5:
+                prefix += "[ 2704.414619] "
+            task = self.rng.choice(["nginx", "kworker/u8:0", "jbd2/nvme0n1p2-", "a b", "x: y"])
+            pid, seconds = self.rng.randint(1, 4_000_000), self.rng.randint(10, 5000)
+            hung, frames, body = self.rng.random() < 0.5, [], []
+            if hung:
+                body.append(f"INFO: task {task}:{pid} blocked for more than {seconds} seconds.")
+                body.append("      Not tainted 6.12.0 #1")
+                body.append(f"task:{task} state:D stack:0     pid:{pid} ppid:2 flags:0x00000000")
+            else:
+                body.append(f"{self.rng.choice(['', 'watchdog: ', 'NMI watchdog: '])}BUG: soft lockup - CPU#3 stuck for {seconds}s! [{task}:{pid}]")
+                body.append(f"CPU: 3 PID: 1 Comm: other Tainted: G        W   6.12.0 #1")
+                if self.rng.random() < 0.6:
+                    frames.append(Frame("csd_lock_wait", "[kernel]"))
+                    body += ["RIP: 0010:csd_lock_wait+0x4/0xa", "Code: 7f 08 <8b> 4e", "RAX: 0000000000000001 RBX: 0000000000000246"]
+            body.append("Call Trace:")
+            marks = self.rng.random() < 0.5
+            if marks:
+                body.append(" <TASK>")
+            for _ in range(self.rng.randint(1, 20)):
+                name = self.rng.choice(["__schedule", "schedule", "mutex_lock.isra.0", "vfs_read", "__x64_sys_read"])
+                module = self.rng.choice([None, None, "zfs", "nfsv4"])
+                address = self.rng.choice(["", "", "[<ffffffff8168c889>] "])
+                doubt = self.rng.random() < 0.2
+                body.append(f" {address}{'? ' if doubt else ''}{name}+0x{self.rng.getrandbits(12):x}/0x1000{f' [{module}]' if module else ''}")
+                if not doubt:
+                    frames.append(Frame(name, module or "[kernel]"))
+            body.append(" </TASK>" if marks else "---[ end trace ]---")
+            body.append("usb 1-1: new device")
+            text += "".join(f"{prefix}{line}\n" for line in body)
+            if frames:
+                frames[0].kind = "interrupted"
+            reports.append(Report(
+                [Thread(pid, task, False, [Sample(frames)] if frames else [])], app=task, pid=pid, host=host,
+                start=micro - seconds * 10**6 if micro else 0, duration=seconds * 10**9, state="hang"))
+        return text, reports
+
+    def pprof(self):
+        from write_pprof import Profile, msg, num, packed
+        p, self.next = Profile(), 0
+        start, duration = self.rng.randint(1, 1 << 60), self.rng.randint(1, 10**12)
+        text = p.type(1, "samples", "count") + p.type(1, "wall", "nanoseconds")
+        chosen = self.rng.choice([None, 0, 1])
+        images = list(self.binaries)
+        for index, (image, (base, build)) in enumerate(self.binaries.items()):
+            text += p.mapping(index + 1, base + 0x1000, base + 0x1000_0000, 0x1000, self.path(image), build)
+        locations, functions = {}, {}
+
+        def function(name, file):
+            nonlocal text
+            if (name, file) not in functions:
+                functions[name, file] = len(functions) + 1
+                text += p.function(len(functions), name, "", file or "")
+            return functions[name, file]
+
+        def location(frames):
+            nonlocal text
+            key = tuple((frame.function, frame.file, frame.line, frame.image, frame.offset) for frame in frames)
+            if key not in locations:
+                locations[key] = 7 * len(locations) + 3
+                outer = frames[-1]
+                lines = [(function(frame.function, frame.file), frame.line or 0) for frame in frames if frame.function]
+                text += p.location(locations[key], images.index(outer.image.rsplit("/", 1)[1]) + 1, self.address(outer), *lines)
+            return locations[key]
+
+        reports = []
+        for group in range(self.rng.randint(1, 3)):
+            stacks = {}
+            for _ in range(self.rng.randint(1, 6)):
+                made, ids = [], []
+                for frame in self.frames(named=0.8):
+                    frame.offset += 0x1000
+                    parts = [frame]
+                    if frame.function and self.rng.random() < 0.3:
+                        inner = Frame(f"inlined {self.rng.randint(0, 3)}", frame.image, frame.build, frame.offset, inlined=True, kind=frame.kind)
+                        parts = [inner, frame]
+                    ids.append(location(parts))
+                    made += parts
+                stacks[tuple(ids)] = [made, 0]
+            for _ in range(self.rng.randint(len(stacks), 20)):
+                ids = self.rng.choice(list(stacks))
+                values = [self.rng.randint(1, 9), self.rng.randint(1, 10**9)]
+                stacks[ids][1] += values[1 if chosen is None else chosen]
+                text += msg(2, (packed(1, ids) if self.rng.random() < 0.5 else b"".join(num(1, id) for id in ids))
+                            + packed(2, values) + p.label("thread id", 100 + group) + p.label("thread name", f"worker {group}"))
+                stacks[ids] = stacks.pop(ids) if stacks[ids][1] == values[1 if chosen is None else chosen] else stacks[ids]
+            seen = [Sample(made, count) for made, count in stacks.values() if count]
+            reports.append(Report(
+                [Thread(100 + group, f"worker {group}", False, seen)], app="Photos", start=start // 1000, duration=duration))
+        if chosen is not None:
+            text += num(14, p.text(["samples", "wall"][chosen]))
+        return text + p.table() + num(9, start) + num(10, duration), reports
+
+
+FORMATS = ["plcrashreporter", "ips", "gdb", "perf", "metrickit", "seastar", "kernel", "pprof"]

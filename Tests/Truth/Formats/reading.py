@@ -43,7 +43,7 @@ class Frame:
         image, build, offset = self.image, self.build, self.offset
         if offset is None:
             # A name in place of an address.
-            image, offset = image or "[unknown]", self.line or 0
+            image, offset = image or "(unknown)", self.line or 0
             build = content_hash(self.function, self.file)
         place = f" {self.file}:{self.line or 0}" if self.file else ""
         kind = "inlined" if self.inlined else self.kind

@@ -43,8 +43,8 @@ for name in made_up.FORMATS:
     for seed in range(count):
         text, reports = getattr(made_up.made_up(seed), name)()
         path = os.path.join(scratch, f"{name}-{seed}")
-        with open(path, "w") as file:
-            file.write(text)
+        with open(path, "wb") as file:
+            file.write(text if isinstance(text, bytes) else text.encode())
         reports = reports if isinstance(reports, list) else [reports]
         expected[path] = "".join(report.text() for report in reports)
 

@@ -11,8 +11,21 @@ import Testing
         seed: UInt64
     ) throws {
         var generator = ReportGenerator(seed: seed)
-        let report = generator.report()
-        var writer = AppleCrashReport(report, images: generator.images)
+        var report = generator.report()
+        var names: [CodeLocation: [Frame]] = [:]
+        for (number, place) in report.places.sorted(by: { $0.offset < $1.offset }).enumerated() {
+            // As a program has them: the text has no place for other addresses.
+            var frame = Frame(place)
+            frame.imagePath = place.imagePath ?? "/opt/photos"
+            frame.offset = place.offset & 0xff_ffff
+            var inlined = frame
+            (inlined.function, inlined.isInlined) = ("inlined\(number)()", true)
+            (inlined.file, inlined.line) = ("/src/a b.swift", number + 1)
+            frame.function = number % 3 == 0 ? nil : "f\(number)()"
+            names[place] = number % 3 == 2 ? [inlined, frame] : [frame]
+        }
+        report = report.named(names)
+        var writer = AppleCrashReport(report, images: [])
         let read = try #require(try Self.read(writer.text()))
         #expect(read.run.app == report.run.app && read.run.version == report.run.version)
         #expect(read.run.pid == report.run.pid && read.start == report.start)

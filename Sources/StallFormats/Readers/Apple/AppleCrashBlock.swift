@@ -59,7 +59,14 @@ struct AppleCrashBlock {
         report.version = AppleHeader.version(header["Version"], isSwapped: isVersionSwapped)
         report.start = header["Date/Time"].flatMap(AppleHeader.time)
         report.images = images
-        report.buildID = images.first { $0.name == process }?.buildID
+        report.identifier = header["Incident Identifier"].flatMap { $0.contains("?") ? nil : $0 }
+        // The kernel's name of a process is cut off, which PLCrashReporter writes.
+        let path = header["Path"] ?? ""
+        if let name = path.split(separator: "/").last, name.hasPrefix(process) {
+            report.app = String(name)
+        }
+        let executable = images.first { $0.path == path } ?? images.first { $0.name == report.app }
+        report.buildID = executable?.buildID
         report.threads = threads.map { header, frames in
             var thread = ForeignThread(
                 number: header.number, name: names[header.number]?.name ?? header.name,
@@ -93,7 +100,11 @@ struct AppleCrashBlock {
             && header["Exception Codes"]?.contains("TRAP_TRACE") == true
             && threads.contains { $0.frames.contains { $0.tail.contains("generateLiveReport") } }
         let main = threads.firstIndex { $0.header.number == 0 }
-        if isLive {
+        if header["Exception Type"] == AppleCrashReport.exceptionType {
+            report.kind = .hang
+            report.duration = AppleHeader.ownDuration(reasons)
+            report.stalledThread = main
+        } else if isLive {
             report.kind = .hang
             report.stalledThread = main
             // The one that took the report is marked as crashed and is no part of the stall.

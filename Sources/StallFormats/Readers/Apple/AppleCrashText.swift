@@ -15,6 +15,9 @@ struct AppleCrashText: FormatReader {
     static func recognizes(_ beginning: TextBeginning) -> Bool {
         beginning.lines.contains { isFirst($0.drop(while: \.isWhitespace)) }
             && beginning.lines.contains { ThreadHeader(line: String($0)) != nil }
+            && beginning.lines.contains {
+                $0.hasPrefix("Binary Images:") || AppleFrameLine(String($0)) != nil
+            }
     }
 
     mutating func next() throws(LineFault) -> ForeignReport? {

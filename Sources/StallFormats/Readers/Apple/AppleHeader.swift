@@ -32,6 +32,15 @@ enum AppleHeader {
         return try? ReportLine.time("\(parts[0])T\(parts[1])\(zone)", "time")
     }
 
+    /// `main stalled for 800.19 ms, ended`, as `show --format apple` writes.
+    static func ownDuration(_ text: String) -> Duration? {
+        guard let end = text.firstRange(of: " ms, "),
+            let start = text[..<end.lowerBound].ranges(of: " for ").last,
+            let number = Double(text[start.upperBound..<end.lowerBound]), number > 0
+        else { return nil }
+        return try? ReportLine.duration(number, "duration")
+    }
+
     /// `... exhausted real (wall clock) time allowance of 10.00 seconds`.
     static func allowance(_ text: String) -> Duration? {
         guard let found = text.firstRange(of: "time allowance of ") else { return nil }

@@ -27,7 +27,9 @@ struct IPSReport: FormatReader {
     /// Whether a line is of metadata. Bodies have no such key at the beginning of a line.
     private static func isMetadata(_ line: [UInt8]) -> Bool {
         guard line.first == UInt8(ascii: "{") else { return false }
-        return String(decoding: line.prefix(1 << 14), as: UTF8.self).contains("\"bug_type\"")
+        let text = String(decoding: line.prefix(1 << 14), as: UTF8.self)
+        return text.contains("\"bug_type\"")
+            && ["timestamp", "app_name", "incident_id"].contains { text.contains("\"\($0)\"") }
     }
 
     mutating func next() throws(LineFault) -> ForeignReport? {
@@ -59,6 +61,7 @@ struct IPSReport: FormatReader {
     }
 
     private static func complete(_ report: inout ForeignReport, _ metadata: JSONNode) {
+        report.identifier = metadata["incident_id"]?.text
         if report.app.isEmpty { report.app = metadata["app_name"]?.text ?? "" }
         let version = AppleHeader.version(
             metadata["app_version"]?.word, build: metadata["build_version"]?.word)

@@ -20,10 +20,11 @@ struct KSCrashReport: FormatReader {
 
     static func recognizes(_ beginning: TextBeginning) -> Bool {
         guard beginning.isJSON else { return false }
-        func has(_ key: String) -> Bool { beginning.text.contains("\"\(key)\"") }
+        func has(_ key: String) -> Bool { beginning.hasKey(key) }
         // Its binaries may be all that the beginning has.
         return has("binary_images") && has("image_addr")
-            || has("report") && (has("crash") || has("stack_string") || has("recrash_report"))
+            || has("report") && (has("stack_string") || has("recrash_report"))
+            || has("report") && has("crash") && (has("threads") || has("error"))
     }
 
     mutating func next() throws(LineFault) -> ForeignReport? {

@@ -11,7 +11,11 @@ struct GDBBacktrace: FormatReader {
 
     static func recognizes(_ beginning: TextBeginning) -> Bool {
         beginning.lines.contains { line in
-            line.hasPrefix("#0  ") && GDBFrameLine(Array(line.utf8).withoutColors[...]) != nil
+            guard line.hasPrefix("#0  "),
+                let frame = GDBFrameLine(Array(line.utf8).withoutColors[...])
+            else { return false }
+            return frame.address != nil || frame.file != nil
+                || frame.library?.hasPrefix("/") == true
         }
     }
 

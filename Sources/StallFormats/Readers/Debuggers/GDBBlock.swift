@@ -19,6 +19,7 @@ struct GDBBlock {
     private var byteCount = 0
     private var (app, pid, isCore) = ("", Int32?.none, false)
     private var selected: GDBThreadLine?
+    private var isCrash = false
     /// gdb has left the process: stacks that follow are of another time.
     private var isClosed = false
 
@@ -85,6 +86,9 @@ struct GDBBlock {
             app =
                 path[(path.lastIndex(of: UInt8(ascii: "/")).map { $0 + 1 } ?? path.startIndex)...]
                 .text
+        } else if let signal = line.range(of: " signal SIG") {
+            let name = line[signal.upperBound...].prefix { $0 >= 0x41 && $0 <= 0x5a }.text
+            if ["SEGV", "ABRT", "BUS", "ILL", "FPE", "SYS"].contains(name) { isCrash = true }
         } else if line.begins(with: "[Current thread is ") {
             selected = GDBThreadLine(part: line.dropFirst("[Current thread is ".utf8.count))
         } else if line.begins(with: "[Inferior "), let mark = line.range(of: " (process ") {
@@ -96,7 +100,7 @@ struct GDBBlock {
     // MARK: The report
 
     func report() -> ForeignReport {
-        var report = ForeignReport(kind: .snapshot, line: line)
+        var report = ForeignReport(kind: isCrash ? .crash : .snapshot, line: line)
         let main = mainThread
         report.pid = pid
         report.app = app

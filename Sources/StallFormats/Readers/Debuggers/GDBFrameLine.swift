@@ -58,9 +58,12 @@ struct GDBFrameLine {
         }
     }
 
-    /// Where the list of arguments begins: at the first parenthesis behind a space that is not in angle brackets.
+    /// Where the list of arguments begins: at the first parenthesis behind a space that is not in other brackets, and whose
+    /// end is the line's, or before the location. A name without debug information has parentheses of its own:
+    /// `void (anonymous namespace)::work<int>(int) ()`.
     private static func arguments(_ text: ArraySlice<UInt8>) -> Int? {
         var (depth, previous) = (0, UInt8(0))
+        var candidate: Int?
         for place in text.indices {
             let byte = text[place]
             switch byte {
@@ -70,9 +73,16 @@ struct GDBFrameLine {
                 if isName || previous == UInt8(ascii: "-") { break }
                 depth += byte == UInt8(ascii: "<") ? 1 : -1
             case UInt8(ascii: "("):
-                if depth <= 0, previous == 0x20 { return place }
+                if depth <= 0 { candidate = previous == 0x20 ? place : nil }
                 depth += 1
-            case UInt8(ascii: ")"): depth -= 1
+            case UInt8(ascii: ")"):
+                depth -= 1
+                let rest = text[(place + 1)...]
+                if depth <= 0, let candidate,
+                    rest.isEmpty || rest.begins(with: " at ") || rest.begins(with: " from ")
+                {
+                    return candidate
+                }
             default: break
             }
             previous = byte

@@ -50,7 +50,10 @@ struct FoldedText: FormatReader {
             counts.0 += 1
             if FoldedLine(ArraySlice(line.utf8)) != nil { counts.1 += 1 }
         }
+        // Sentences, tables of values and code have such lines as well, but spaces at their semicolons, or braces.
+        let likeProse = filled.count { $0.contains("; ") || $0.contains(" ;") || $0.contains("{") }
         return good > 0 && good * 100 >= all * 95 && filled.contains { $0.utf8.contains(0x3b) }
+            && likeProse * 20 <= all
     }
 
     mutating func next() throws(LineFault) -> ForeignReport? {

@@ -1,0 +1,160 @@
+// The beginning of a line in a log: when it was written, on which host, by which process.
+//
+//     2026-11-20T09:14:31.204+01:00 db-7 scylla[4242]:
+//     2026-11-20T09:14:31+00:00 db-7   !INFO | scylla[4242]:
+//     Nov 20 09:14:31 db-7 kernel:
+//     [Fri Nov 20 09:14:31 2026]
+//     WARN  2026-11-20 09:14:31,204 [shard  3:main] seastar -
+//
+// A time without a year is none, and one without a zone is taken as UTC, as in Apple's headers.
+
+internal import StallModel
+
+/// The part of a line before its message.
+struct LogPrefix {
+    /// Of several times, the last one: a collector of logs writes its own before.
+    private(set) var time: UnixTime?
+    private(set) var host = ""
+    private(set) var process = ""
+    private(set) var pid: Int32?
+    /// The word that names the process: the other lines of its message have the same. Empty without one.
+    private(set) var writer: ArraySlice<UInt8> = []
+
+    /// Longer beginnings are none, in words and in bytes.
+    private static let (wordLimit, byteLimit) = (24, 512)
+
+    init(_ text: ArraySlice<UInt8>) {
+        guard text.count <= Self.byteLimit else { return }
+        var words: [ArraySlice<UInt8>] = []
+        var rest = text
+        while words.count < Self.wordLimit {
+            let word = rest.takeWord()
+            if word.isEmpty { break }
+            words.append(word)
+        }
+        var end: Int?
+        var place = 0
+        while place < words.count {
+            let size = takeTime(words[place...])
+            if size > 0 { end = place + size }
+            place += max(1, size)
+        }
+        let writer = takeProcess(words)
+        if let end, let writer, end < writer, words[end].first != UInt8(ascii: "[") {
+            host = words[end].text
+        }
+    }
+
+    /// A time over several words.
+    ///
+    /// - Returns: How many words it is; 0 if it is none.
+    private mutating func takeTime(_ words: ArraySlice<ArraySlice<UInt8>>) -> Int {
+        let word = words[words.startIndex].withoutBrackets
+        func next(_ count: Int) -> ArraySlice<UInt8> {
+            let place = words.startIndex + count
+            return place < words.endIndex ? words[place].withoutBrackets : []
+        }
+        if word.count > 11, word.prefix(10).isDate,
+            word[word.startIndex + 10] == UInt8(ascii: "T")
+        {
+            let clock = word.dropFirst(11)
+            let digits = clock.prefix { $0.isDigit || $0 == 0x3a || $0 == 0x2c || $0 == 0x2e }
+            time = Self.time(word.prefix(10), digits, clock[digits.endIndex...]) ?? time
+            return 1
+        }
+        if word.isDate, next(1).isClock {
+            let hasZone = next(2).isZone
+            time = Self.time(word, next(1), hasZone ? next(2) : []) ?? time
+            return hasZone ? 3 : 2
+        }
+        if let month = Self.month(word), next(1).decimal(UInt8.self) != nil, next(2).isClock {
+            guard next(3).count == 4, next(3).allSatisfy(\.isDigit) else { return 3 }
+            let day = next(1)
+            let date = "\(next(3).text)-\(month)-\(day.count == 1 ? "0" : "")\(day.text)"
+            time = Self.time(ArraySlice(date.utf8), next(2), []) ?? time
+            return 4
+        }
+        // Seconds since 1970, with microseconds.
+        if word.count == 17, word[word.startIndex + 10] == UInt8(ascii: "."),
+            let seconds = word.prefix(10).decimal(Int64.self),
+            let fraction = word.suffix(6).decimal(Int64.self)
+        {
+            time = UnixTime(microseconds: seconds * 1_000_000 + fraction)
+            return 1
+        }
+        return 0
+    }
+
+    private static func time(
+        _ date: ArraySlice<UInt8>, _ clock: ArraySlice<UInt8>, _ zone: ArraySlice<UInt8>
+    ) -> UnixTime? {
+        let clock = clock.text.map { $0 == "," ? "." : $0 }
+        let zone = zone.isEmpty || zone.elementsEqual("UTC".utf8) ? "+0000" : zone.text
+        return AppleHeader.time("\(date.text) \(String(clock)) \(zone)")
+    }
+
+    private static func month(_ word: ArraySlice<UInt8>) -> String? {
+        let months = [
+            "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+        ]
+        guard word.count == 3, let place = months.firstIndex(where: { word.elementsEqual($0.utf8) })
+        else { return nil }
+        return place < 9 ? "0\(place + 1)" : "\(place + 1)"
+    }
+
+    /// `scylla[4242]:`, or a name at the end.
+    ///
+    /// - Returns: The number of that word.
+    private mutating func takeProcess(_ words: [ArraySlice<UInt8>]) -> Int? {
+        for (place, word) in words.enumerated().reversed() where word.ends(with: "]:") {
+            guard let bracket = word.firstIndex(of: UInt8(ascii: "[")), bracket > word.startIndex,
+                let number = word[(bracket + 1)...].dropLast(2).decimal(Int32.self)
+            else { continue }
+            (process, pid, writer) = (word[..<bracket].text, number, word)
+            return place
+        }
+        guard let last = words.last, last.count > 1, last.last == UInt8(ascii: ":"),
+            last.first != UInt8(ascii: "[")
+        else { return nil }
+        (process, writer) = (last.dropLast().text, last)
+        return words.count - 1
+    }
+}
+
+extension UnixTime {
+    /// When something began that lasted so long until then.
+    func before(_ duration: Duration?) -> UnixTime {
+        UnixTime(microseconds: microseconds &- (duration ?? .zero).nanoseconds / 1000)
+    }
+}
+
+extension ArraySlice<UInt8> {
+    fileprivate var withoutBrackets: Self {
+        var word = self
+        if let first = word.first, first == 0x5b || first == 0x3c { word = word.dropFirst() }
+        if let last = word.last, last == 0x5d || last == 0x3e { word = word.dropLast() }
+        return word
+    }
+
+    /// `2026-11-20`.
+    fileprivate var isDate: Bool {
+        count == 10
+            && enumerated().allSatisfy { $0 == 4 || $0 == 7 ? $1 == 0x2d : $1.isDigit }
+    }
+
+    /// `09:14:31`, with a fraction or without.
+    fileprivate var isClock: Bool {
+        count >= 8
+            && prefix(8).enumerated().allSatisfy { $0 == 2 || $0 == 5 ? $1 == 0x3a : $1.isDigit }
+            && dropFirst(8).allSatisfy { $0.isDigit || $0 == 0x2c || $0 == 0x2e }
+    }
+
+    /// `UTC`, `Z`, `+01:00` or `-0700`.
+    fileprivate var isZone: Bool {
+        if elementsEqual("UTC".utf8) || elementsEqual("Z".utf8) { return true }
+        guard let first, first == 0x2b || first == 0x2d, count == 5 || count == 6 else {
+            return false
+        }
+        return dropFirst().allSatisfy { $0.isDigit || $0 == 0x3a }
+    }
+}
