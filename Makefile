@@ -54,7 +54,7 @@ truth: truth-stacks truth-simulation truth-stalls truth-tasks truth-cause truth-
 truth-diff: setup
 	@scripts/truth-diff
 
-# Other programs' reports: the examples with their readings, and MADE_UP (1,000) reports of each of five formats whose content is
+# Other programs' reports: the examples with their readings, and MADE_UP (1,000) reports of each of eight formats whose content is
 # known; two minutes. SABOTAGE=1 must show wrong.
 truth-formats: setup
 	@scripts/truth-formats

@@ -11,6 +11,7 @@ package final class GunzipStream {
     private var isAtEnd = false
     /// A member has begun and not ended.
     private var isInside = false
+    private var hasMember = false
 
     /// The two bytes that gzip begins with.
     package static let signature: [UInt8] = [0x1f, 0x8b]
@@ -47,10 +48,12 @@ package final class GunzipStream {
                 state.pointee.avail_in = uInt(count)
             }
             if state.pointee.avail_in == 0, isAtEnd, !isInside { return 0 }
+            // gzip passes over what is behind the last member: tapes and some writers fill up with zeros.
+            if hasMember, !isInside, state.pointee.next_in.pointee != Self.signature[0] { return 0 }
             isInside = true
             switch inflate(state, Z_NO_FLUSH) {
             case Z_STREAM_END:
-                isInside = false
+                (isInside, hasMember) = (false, true)
                 inflateReset(state)
             case Z_OK: continue
             case Z_BUF_ERROR where !isAtEnd: continue

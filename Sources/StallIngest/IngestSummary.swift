@@ -38,12 +38,14 @@ package struct IngestFileResult: Hashable, Sendable {
     package var leftOutCount = 0
     /// Lines that are not in the central store: then the file is not to go. Counted where it was to.
     package var missingLineCount = 0
+    /// The file is another program's, and may have more than its reports: it is never deleted.
+    package var isOfOtherProgram = false
     /// The file as it was when all of it was taken.
     var finishedAs: FileFacts?
     /// All of the file was taken, it is as it was then, and no process has it open: it may go. Checked each time: a job
     /// of many files is not over when this one is.
     package var isFinished: Bool {
-        finishedAs != nil && finishedAs == FileFacts(path)
+        !isOfOtherProgram && finishedAs != nil && finishedAs == FileFacts(path)
             // The last process that closes a store leaves one file.
             && !["-wal", "-shm", "-journal"].contains { FileFacts(path + $0) != nil }
     }

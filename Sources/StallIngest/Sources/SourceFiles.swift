@@ -1,6 +1,7 @@
 // The files that `ingest` was given or finds.
 
 internal import Glibc
+internal import StallModel
 internal import StallStore
 
 /// The stores and the files of lines among the paths: files as they are given, and files in directories that look like
@@ -15,6 +16,10 @@ struct SourceFiles {
     private(set) var skipped: [IngestFileResult] = []
     private var seen: Set<FileIdentity> = []
     private let isReports: (String) -> Bool
+    private let now = UnixTime.now()
+
+    /// In nanoseconds.
+    private static let quietTime: Int64 = 2_000_000_000
 
     private struct FileIdentity: Hashable {
         var device: UInt64
@@ -101,7 +106,12 @@ struct SourceFiles {
                     files.append((path, Self.isNamedAsLines(name) ? .lines : .store))
                 } else if isReports(path) {
                     seen.insert(FileIdentity(facts))
-                    files.append((path, .lines))
+                    // A text that is still written has a report that is not whole.
+                    if facts.modifiedNanoseconds > now.microseconds * 1000 - Self.quietTime {
+                        skip(path, .notReady(path: path))
+                    } else {
+                        files.append((path, .lines))
+                    }
                 } else if Self.isCompressedSource(name) {
                     skip(path, .notADatabase(path: path, content: .compressed))
                 }

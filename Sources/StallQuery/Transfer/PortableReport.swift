@@ -61,4 +61,11 @@ package protocol ReportFeed {
 
     /// Reading failed; no more reports follow.
     var hasFailed: Bool { get }
+
+    /// The file is another program's, and may have more than its reports.
+    var isOfOtherProgram: Bool { get }
+}
+
+extension ReportFeed {
+    package var isOfOtherProgram: Bool { false }
 }

@@ -26,7 +26,7 @@ extension IngestCommand {
             try Output.write(lines: readings.flatMap(\.lines))
         }
         for reason in refused { say("stallctl: \(reason)".printable) }
-        if !refused.isEmpty || readings.contains(where: { !$0.faults.isEmpty }) {
+        if !refused.isEmpty || readings.contains(where: { $0.faultCount > 0 }) {
             throw ExitCode.failure
         }
     }
@@ -36,17 +36,19 @@ extension IngestCommand {
             path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else {
             let fault = LineFault(line: 0, reason: String(cString: strerror(errno)))
-            return SourceReading(path: path, format: "", faults: [.init(fault)])
+            return SourceReading(path: path, format: "", faultCount: 1, faults: [.init(fault)])
         }
         var feed = files.feed(descriptor: descriptor, closesIt: path != "-") { true }
         let format = (feed as? ForeignReports)?.format.rawValue ?? "stallctl JSON lines"
         var reading = SourceReading(path: path, format: format)
-        while !feed.hasFailed {
+        while true {
             do throws(LineFault) {
                 guard let row = try feed.next() else { break }
                 reading.count(row)
             } catch {
-                reading.faults.append(.init(error))
+                reading.faultCount += 1
+                if reading.faults.count < 100 { reading.faults.append(.init(error)) }
+                if feed.hasFailed { break }
             }
         }
         return reading
@@ -63,7 +65,14 @@ struct SourceReading: Encodable {
     var stalls = 0
     /// Reports with another verdict: of a profiler's samples.
     var others = 0
+    var faultCount = 0
+    /// The first of them.
     var faults: [Fault] = []
+
+    enum CodingKeys: String, CodingKey {
+        case schema, path, format, stalls, others, faults
+        case faultCount = "fault_count"
+    }
 
     struct Fault: Encodable {
         /// From 1; 0 for the whole file.
@@ -84,5 +93,6 @@ struct SourceReading: Encodable {
         let content = format == "store" ? [] : counts.isEmpty ? ["no reports"] : counts
         return ["\(path): \(([format] + content).joined(separator: ", "))".printable]
             + faults.map { "  line \($0.line): \($0.reason)".printable }
+            + (faultCount > faults.count ? ["  \(faultCount - faults.count) more faults"] : [])
     }
 }

@@ -20,7 +20,7 @@ import Testing
                     "PATH": ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin",
                 ], directory: Repository.root)
             let isRight = result.output.hasSuffix(" wrong=0 crashed=0\n")
-            #expect(isRight != isSabotaged && result.output.contains("truth formats readers=13 "))
+            #expect(isRight != isSabotaged && result.output.contains("truth formats readers=17 "))
         }
     }
 }
