@@ -12,11 +12,11 @@ import Testing
             let reports = directory.appending(path: "in")
             try FileManager.default.createDirectory(at: reports, withIntermediateDirectories: false)
             let text = try String(contentsOf: Self.sample("apple-watchdog.crash"), encoding: .utf8)
-            let wide = text.replacing("[812]", with: "[814]").data(using: .utf16)
+            let wide = text.replacing("7A4B1B0F", with: "7A4B1B0E").data(using: .utf16)
             try text.write(to: reports.appending(path: "plain"), atomically: true, encoding: .utf8)
             try #require(wide).write(to: reports.appending(path: "wide.txt"))
             let packed = reports.appending(path: "packed.log")
-            try text.replacing("[812]", with: "[813]")
+            try text.replacing("7A4B1B0F", with: "7A4B1B0D")
                 .write(to: packed, atomically: true, encoding: .utf8)
             #expect(try Oracle.run("/usr/bin/gzip", [packed.path]).status == 0)
             try "Process: to be written\n".write(
