@@ -26,11 +26,13 @@ final class JSONDocument {
     let bytes: [UInt8]
     private let values: [Value]
 
-    /// - Parameter bytes: Valid UTF-8, of at most 2 GB.
+    /// - Parameters:
+    ///   - bytes: Valid UTF-8, of at most 2 GB.
+    ///   - depthLimit: How deep values may be within values.
     /// - Throws: `DecodingError` with an empty path for text that is not JSON.
-    init(_ bytes: [UInt8]) throws {
+    init(_ bytes: [UInt8], depthLimit: Int = 512) throws {
         self.bytes = bytes
-        values = try JSONScanner.values(of: bytes)
+        values = try JSONScanner.values(of: bytes, depthLimit: depthLimit)
     }
 
     func kind(_ index: Int) -> Kind { values[index].kind }

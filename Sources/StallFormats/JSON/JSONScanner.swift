@@ -2,16 +2,16 @@
 
 /// Reads JSON by the grammar of RFC 8259, without extensions.
 struct JSONScanner {
-    /// Reading a value within a value takes stack.
-    private static let depthLimit = 512
-
     private let bytes: [UInt8]
+    private let depthLimit: Int
     private var place = 0
     private var values: [JSONDocument.Value] = []
 
     /// The values of a text, in its order.
-    static func values(of bytes: [UInt8]) throws -> [JSONDocument.Value] {
-        var scanner = JSONScanner(bytes: bytes)
+    ///
+    /// - Parameter depthLimit: Reading a value within a value takes stack.
+    static func values(of bytes: [UInt8], depthLimit: Int) throws -> [JSONDocument.Value] {
+        var scanner = JSONScanner(bytes: bytes, depthLimit: depthLimit)
         guard bytes.count < Int(Int32.max) else { throw scanner.fault("too long") }
         scanner.values.reserveCapacity(bytes.count / 16 + 1)
         try scanner.value(depth: 0)
@@ -20,7 +20,10 @@ struct JSONScanner {
         return scanner.values
     }
 
-    private init(bytes: [UInt8]) { self.bytes = bytes }
+    private init(bytes: [UInt8], depthLimit: Int) {
+        self.bytes = bytes
+        self.depthLimit = depthLimit
+    }
 
     private func fault(_ reason: String) -> DecodingError {
         .dataCorrupted(
@@ -41,7 +44,7 @@ struct JSONScanner {
     }
 
     private mutating func value(depth: Int) throws {
-        guard depth < Self.depthLimit else { throw fault("nested too deep") }
+        guard depth < depthLimit else { throw fault("nested too deep") }
         skipSpace()
         switch byte {
         case UInt8(ascii: "\""): try string()

@@ -9,6 +9,8 @@ struct JSONTexts {
     static let sizeLimit = 1 << 28
     /// Values of one text: each takes memory, however short it is.
     private static let valueLimit = 1 << 22
+    /// A call of a MetricKit stack is two levels; a report has a thousand calls.
+    private static let depthLimit = 2048
 
     private(set) var lines: TextLines
     /// The part of the last line behind the last text.
@@ -49,7 +51,8 @@ struct JSONTexts {
                 line: first, reason: "the JSON text has more than \(Self.valueLimit) values")
         }
         do {
-            return JSONLocatedText(line: first, document: try JSONDocument(text.bytes))
+            return JSONLocatedText(
+                line: first, document: try JSONDocument(text.bytes, depthLimit: Self.depthLimit))
         } catch DecodingError.dataCorrupted(let context) {
             throw LineFault(line: first, reason: "is not JSON: \(context.debugDescription)")
         } catch {

@@ -83,4 +83,23 @@ import Testing
             ])
         #expect(sample.locations.count == 2)
     }
+
+    @Test func `a call stack of MetricKit may be a thousand calls deep`() throws {
+        let call =
+            #"{"binaryName":"app","binaryUUID":"00000000-0000-0000-0000-000000000001","address":7,"#
+        var tree = call + #""sampleCount":1}"#
+        for _ in 1..<1000 { tree = call + #""sampleCount":1,"subFrames":["# + tree + "]}" }
+        let text =
+            #"{"hangDiagnostics":[{"diagnosticMetaData":{"hangDuration":"2 sec"},"callStackTree":{"callStacks":"#
+            + #"[{"callStackRootFrames":["# + tree + "]}]}}]}"
+        var feed = ForeignReports.feed(
+            ByteStream(bytes: Array(text.utf8)), ReadingOptions(),
+            modified: UnixTime(microseconds: 0))
+        guard case .report(let read) = try feed.next() else {
+            Issue.record("no report")
+            return
+        }
+        #expect(read.report.samples.first?.frames.count == 1000)
+        #expect(read.report.duration == .seconds(2))
+    }
 }
