@@ -53,7 +53,10 @@ struct FrameHomes {
 
     /// Whether the frame is compiled from the program's own sources, by its debug information.
     mutating func isOfOwnSource(_ frame: Frame, _ home: FrameHome, executable: BuildID?) -> Bool {
-        guard let file = frame.file, !isOfOthers(file) else { return false }
+        // gdb names the sources of libc, too, and not always its binary.
+        guard let file = frame.file, frame.imagePath != Frame.unknownImage, !isOfOthers(file) else {
+            return false
+        }
         if let executable, frame.buildID == executable { return true }
         return home.isLibrary.map { !$0 } ?? false
     }

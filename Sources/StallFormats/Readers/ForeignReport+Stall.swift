@@ -185,13 +185,10 @@ extension ForeignFrame {
         hash.combine(function)
         hash.combine(file)
         return CodeLocation(
-            imagePath: image ?? Self.unknownImage,
+            imagePath: image ?? Frame.unknownImage,
             buildID: withUnsafeBytes(of: hash.value.bigEndian) { BuildID(bytes: $0) },
             offset: UInt64(max(line ?? 0, 0)), kind: kind)
     }
-
-    /// Not in brackets, as the kernel's images are: rules take these for the kernel's code.
-    private static let unknownImage = "(unknown)"
 }
 
 extension CodeLocation {

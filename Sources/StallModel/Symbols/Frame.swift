@@ -43,6 +43,10 @@ public struct Frame: Hashable, Sendable {
         }
     }
 
+    /// The image of a function of which another program's report has only the name. Not in brackets, as the kernel's images
+    /// are.
+    package static let unknownImage = "(unknown)"
+
     /// The function, or `image+0x1f40` where there is no symbol.
     public var title: String {
         function ?? (imageName ?? "unknown") + "+0x" + String(offset, radix: 16)

@@ -385,6 +385,27 @@ import TestSupport
             found.hash != StallAnalysis.signature(of: [(stripped(1, 0x1f44), .seconds(1))]).hash)
     }
 
+    /// gdb names the sources of libc, not its binary.
+    @Test func `of names without a binary, libc's name no group`() {
+        func stack(_ app: String) -> [Frame] {
+            let names = [
+                ("futex_wait", "../sysdeps/nptl/futex-internal.h"),
+                ("__GI___lll_lock_wait", "./nptl/lowlevellock.c"),
+                ("___pthread_mutex_lock", "./nptl/pthread_mutex_lock.c"), (app, "src/app.cpp"),
+                ("main", "src/main.cpp"),
+            ]
+            return names.map { name, file in
+                var frame = Frame(name, image: Frame.unknownImage)
+                frame.file = file
+                return frame
+            }
+        }
+        let signatures = ["Photos::load", "Mail::send"].map {
+            signature(of: [(stack($0), .milliseconds(100))])
+        }
+        #expect(signatures.map(\.keyFrames.first) == ["Photos::load", "Mail::send"])
+    }
+
     @Test func `no stack at all is a group of its own`() {
         #expect(signature([]).title == "no stack was taken")
         let group = ReportGroup(
