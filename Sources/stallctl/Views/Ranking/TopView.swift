@@ -60,20 +60,23 @@ struct TopView {
     /// `photos 2.3.0, 3 hosts, 21 Nov 09:00 to 17:40: 214 stalls in 11 groups, 4m 12s lost`
     var header: String {
         let overview = ranking.overview
-        // Reports of other programs may name no host.
-        let (apps, hosts) = (overview.apps, overview.hosts.filter { !$0.isEmpty })
+        // Reports of other programs may name no host, no version and no app.
+        let hosts = overview.hosts.filter { !$0.isEmpty }
+        let apps = overview.apps.map { $0.last == " " ? String($0.dropLast()) : $0 }
+            .filter { !$0.isEmpty }
         var when = ""
         if let first = overview.first, let last = overview.last {
-            when = ", " + UnixTime.rangeText(from: first, to: last, on: terminal)
+            when = UnixTime.rangeText(from: first, to: last, on: terminal)
         }
         let who = apps.count <= 3 ? listed(apps) : "\(apps.count) versions of apps"
-        let place =
-            hosts.isEmpty ? "" : ", " + (hosts.count == 1 ? hosts[0] : counted(hosts.count, "host"))
+        let place = hosts.count == 1 ? hosts[0] : hosts.isEmpty ? "" : counted(hosts.count, "host")
+        let subject = [who.printable, place.printable, when].filter { !$0.isEmpty }
+            .joined(separator: ", ")
         let unfinished = [
             overview.openCount > 0 ? "\(overview.openCount) still open" : nil,
             overview.hangCount > 0 ? counted(overview.hangCount, "hang") : nil,
         ].compactMap(\.self)
-        return "\(who)\(place)".printable + "\(when): \(counted(overview.stallCount, noun))"
+        return "\(subject): \(counted(overview.stallCount, noun))"
             + (unfinished.isEmpty ? "" : " (\(unfinished.joined(separator: ", ")))")
             + " in \(counted(groupCount, "group"))" + time + watched
     }
