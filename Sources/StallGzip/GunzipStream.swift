@@ -6,7 +6,8 @@ internal import Glibc
 /// Unpacks a stream of one or several gzip members.
 package final class GunzipStream {
     private let read: (UnsafeMutableRawBufferPointer) -> Int
-    private let state = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
+    private let stream = Stream(end: inflateEnd)
+    private var state: UnsafeMutablePointer<z_stream> { stream.state }
     private let input = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 16)
     private var isAtEnd = false
     /// A member has begun and not ended.
@@ -20,16 +21,12 @@ package final class GunzipStream {
     /// - Returns: Nil when there is no memory for it.
     package init?(_ read: @escaping (UnsafeMutableRawBufferPointer) -> Int) {
         self.read = read
-        state.initialize(to: z_stream())
-        let size = CInt(MemoryLayout<z_stream>.size)
-        guard inflateInit2_(state, 15 + 16, ZLIB_VERSION, size) == Z_OK else { return nil }
+        guard inflateInit2_(stream.state, gzipWindow, ZLIB_VERSION, Stream.size) == Z_OK else {
+            return nil
+        }
     }
 
-    deinit {
-        inflateEnd(state)
-        state.deallocate()
-        input.deallocate()
-    }
+    deinit { input.deallocate() }
 
     /// Fills the buffer with unpacked bytes.
     ///

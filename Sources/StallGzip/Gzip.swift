@@ -46,10 +46,10 @@ package enum Gzip {
 }
 
 /// The largest window; 16 more: gzip and nothing else.
-private let gzipWindow: CInt = 15 + 16
+let gzipWindow: CInt = 15 + 16
 
 /// zlib's state, which may not move.
-private struct Stream: ~Copyable {
+struct Stream: ~Copyable {
     static let size = CInt(MemoryLayout<z_stream>.size)
     let state: UnsafeMutablePointer<z_stream>
     private let end: (UnsafeMutablePointer<z_stream>) -> CInt
