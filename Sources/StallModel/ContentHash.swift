@@ -20,8 +20,8 @@ package struct ContentHash: Sendable {
     }
 
     package mutating func combine(_ text: String?) {
-        guard let text else { return combine(UInt64.max) }
-        combine(bytes: text.utf8)
+        guard var text else { return combine(UInt64.max) }
+        text.withUTF8 { combine(bytes: $0) }
     }
 
     package mutating func combine(_ integer: UInt64) {

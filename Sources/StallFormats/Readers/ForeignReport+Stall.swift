@@ -14,12 +14,13 @@ extension ForeignReport {
         let verdict = try verdict(options)
         guard let stalled = try stalledThread(options) else { throw NoStall("has no thread") }
         let thread = threads[stalled]
-        let duration = duration ?? options.duration ?? .zero
+        let duration = duration ?? options.duration ?? sampled(thread, options) ?? .zero
         guard Self.durations.contains(duration) else {
             throw NoStall("has a duration out of range")
         }
         let named = named(options)
-        var numbers = HashedNumbers(self, format)
+        var stacks = StacksOfReport(demangle: options.demangle)
+        var numbers = HashedNumbers(self, format, &stacks)
         let start = start ?? modified
         let id = UniqueID(version7At: self.start ?? UnixTime(microseconds: 0), random: &numbers)
         let run = ProcessRun(
@@ -28,9 +29,9 @@ extension ForeignReport {
         var report = StallReport(
             id: id, run: run, loop: thread.loopName, mode: "", phase: .unknown, start: start,
             duration: duration, threshold: .zero, state: isAtLeast ? .hang : .ended,
-            verdict: verdict, samples: samples(of: thread, duration, options))
+            verdict: verdict, samples: samples(of: thread, duration, &stacks))
         report.threads = threads.indices.filter { $0 != stalled }
-            .prefix(Self.threadLimit).map { snapshot(of: threads[$0], options) }
+            .prefix(Self.threadLimit).map { snapshot(of: threads[$0], &stacks) }
         return PortableReport(report: report, origin: nil, images: images)
     }
 
@@ -49,10 +50,9 @@ extension ForeignReport {
         guard let wanted = options.thread else {
             return stalledThread ?? threads.firstIndex { $0.isMain } ?? threads.indices.first
         }
-        let found = threads.firstIndex {
-            $0.name == wanted || "\($0.number)" == wanted || ($0.isMain && wanted == "main")
+        guard let found = threads.firstIndex(where: { $0.isCalled(wanted) }) else {
+            throw NoStall("has no thread '\(wanted)'")
         }
-        guard let found else { throw NoStall("has no thread '\(wanted)'") }
         return found
     }
 
@@ -79,7 +79,7 @@ extension ForeignReport {
     private static let (sampleLimit, threadLimit) = (4096, 1 << 16)
 
     private func samples(
-        of thread: ForeignThread, _ duration: Duration, _ options: ReadingOptions
+        of thread: ForeignThread, _ duration: Duration, _ stacks: inout StacksOfReport
     ) -> [Sample] {
         var samples = thread.samples
         if samples.count > Self.sampleLimit {
@@ -88,23 +88,38 @@ extension ForeignReport {
             samples = kept.map { samples[$0] }
         }
         let total = samples.reduce(0.0) { $0 + Double(max(0, $1.count)) }
+        var (before, end) = (0.0, Int64(0))
         return samples.map { sample in
-            let share = total > 0 ? Double(max(0, sample.count)) / total : 0
-            let (locations, frames) = sample.symbolized(options)
+            // Each ends where the next one begins, so that all weights are the duration.
+            before += Double(max(0, sample.count))
+            let start = end
+            let part = (Double(duration.nanoseconds) * before / max(total, 1)).rounded()
+            end = max(start, min(Int64(part), duration.nanoseconds))
+            let stack = stacks[sample.frames]
             return Sample(
-                offset: min(sample.offset, duration),
-                weight: .nanoseconds(Int64((Double(duration.nanoseconds) * share).rounded(.down))),
+                offset: min(sample.offset, duration), weight: .nanoseconds(end - start),
                 thread: ThreadID(rawValue: thread.number), method: nil,
-                isTruncated: sample.isTruncated, locations: locations, frames: frames)
+                isTruncated: sample.isTruncated, locations: stack.locations, frames: stack.frames)
         }
     }
 
-    private func snapshot(of thread: ForeignThread, _ options: ReadingOptions) -> ThreadSnapshot {
+    /// How long so many samples last; nil if the time between two is unknown.
+    private func sampled(_ thread: ForeignThread, _ options: ReadingOptions) -> Duration? {
+        guard kind == .samples, let interval = options.sampleInterval else { return nil }
+        let count = thread.samples.reduce(0.0) { $0 + Double(max(0, $1.count)) }
+        let nanoseconds = Double(interval.nanoseconds) * (count / Double(countOfSample))
+        return .nanoseconds(Int64(exactly: nanoseconds.rounded()) ?? .max)
+    }
+
+    private func snapshot(
+        of thread: ForeignThread, _ stacks: inout StacksOfReport
+    ) -> ThreadSnapshot {
         let heaviest = thread.samples.max { $0.count < $1.count }
-        let (locations, frames) = heaviest?.symbolized(options) ?? ([], [])
+        let stack = stacks[heaviest?.frames ?? []]
         return ThreadSnapshot(
             thread: ThreadID(rawValue: thread.number), name: thread.name, role: .other, method: nil,
-            isTruncated: heaviest?.isTruncated ?? false, locations: locations, frames: frames)
+            isTruncated: heaviest?.isTruncated ?? false, locations: stack.locations,
+            frames: stack.frames)
     }
 }
 
@@ -118,90 +133,18 @@ extension ForeignThread {
     fileprivate var loopName: String { isMain ? "main" : name ?? "thread \(number)" }
 }
 
-extension ForeignSample {
-    private static let frameLimit = 1000
-
-    fileprivate func symbolized(
-        _ options: ReadingOptions
-    ) -> (locations: [CodeLocation], frames: [Frame]) {
-        var frames = frames
-        frames.markInlined()
-        var inlined: [ForeignFrame] = []
-        var symbolized = frames.prefix(Self.frameLimit).map { frame in
-            defer { if frame.isInlined { inlined.append(frame) } else { inlined = [] } }
-            return frame.symbolized(inlined, options)
-        }
-        // Its function may be cut off.
-        if let last = symbolized.indices.last { symbolized[last].isInlined = false }
-        return (symbolized.filter { !$0.isInlined }.map(CodeLocation.init), symbolized)
-    }
-}
-
-extension [ForeignFrame] {
-    /// Functions at one address are inlined into the last of them. The same function again is a recursion.
-    fileprivate mutating func markInlined() {
-        var first = 0
-        for index in indices.dropFirst() {
-            let isSame =
-                self[index].offset != nil && self[index].offset == self[first].offset
-                && self[index].image == self[first].image
-                && self[index].buildID == self[first].buildID
-                && self[index].function != nil && self[index - 1].function != nil
-                && self[index].function != self[first].function
-            guard isSame else {
-                first = index
-                continue
-            }
-            self[index - 1].isInlined = true
-            self[index].kind = self[first].kind
-        }
-    }
-}
-
-extension ForeignFrame {
-    /// - Parameter inlined: The functions that were inlined into it.
-    fileprivate func symbolized(_ inlined: [ForeignFrame], _ options: ReadingOptions) -> Frame {
-        var frame = Frame(location(with: inlined))
-        frame.function = function.map(options.demangle)
-        frame.rawName = frame.function == function ? nil : function
-        frame.file = file
-        frame.line = line
-        frame.isInlined = isInlined
-        return frame
-    }
-
-    /// A name without an address takes the place of one: with its line, and all that was inlined there, it is equal in
-    /// every report.
-    private func location(with inlined: [ForeignFrame]) -> CodeLocation {
-        if let offset {
-            return CodeLocation(imagePath: image, buildID: buildID, offset: offset, kind: kind)
-        }
-        var hash = ContentHash()
-        for frame in inlined {
-            hash.combine(frame.function)
-            hash.combine(frame.file)
-            hash.combine(UInt64(max(frame.line ?? 0, 0)))
-        }
-        hash.combine(function)
-        hash.combine(file)
-        return CodeLocation(
-            imagePath: image ?? Frame.unknownImage,
-            buildID: withUnsafeBytes(of: hash.value.bigEndian) { BuildID(bytes: $0) },
-            offset: UInt64(max(line ?? 0, 0)), kind: kind)
-    }
-}
-
-extension CodeLocation {
-    fileprivate init(_ frame: Frame) {
-        self.init(
-            imagePath: frame.imagePath, buildID: frame.buildID, offset: frame.offset,
-            kind: frame.kind)
+extension ForeignThread {
+    /// Whether it is the thread that a user names: by its number or its name, or as the main thread.
+    func isCalled(_ wanted: String) -> Bool {
+        name == wanted || "\(number)" == wanted || (isMain && wanted == "main")
     }
 }
 
 extension HashedNumbers {
     /// The same for the same report, whatever file it is in.
-    fileprivate init(_ report: ForeignReport, _ format: ReportFormat) {
+    fileprivate init(
+        _ report: ForeignReport, _ format: ReportFormat, _ stacks: inout StacksOfReport
+    ) {
         self.init()
         hash.combine(format.rawValue)
         if let identifier = report.identifier {
@@ -219,13 +162,7 @@ extension HashedNumbers {
             for sample in thread.samples {
                 hash.combine(UInt64(bitPattern: sample.count))
                 hash.combine(UInt64(bitPattern: sample.offset.nanoseconds))
-                for frame in sample.frames {
-                    hash.combine(frame.function)
-                    hash.combine(frame.image)
-                    hash.combine(frame.offset ?? 0)
-                    hash.combine(frame.file)
-                    hash.combine(UInt64(bitPattern: Int64(frame.line ?? 0)))
-                }
+                hash.combine(UInt64(bitPattern: stacks[sample.frames].hash))
             }
         }
     }

@@ -33,6 +33,8 @@ struct ForeignReport: Hashable {
     var duration: Duration?
     /// It lasted longer: it was interrupted.
     var isAtLeast = false
+    /// How much of `ForeignSample.count` is one sample.
+    var countOfSample: Int64 = 1
     /// In the order of the report.
     var threads: [ForeignThread] = []
     /// The thread that was stuck, where the report states it: an index in `threads`.

@@ -10,6 +10,8 @@ package struct ForeignReports: ReportFeed {
     package let format: ReportFormat
     private let options: ReadingOptions
     private let modified: UnixTime
+    /// Whether samples of the wanted thread, and of others, were read.
+    private var (hasWanted, hasOthers) = (false, false)
 
     package var lineNumber: Int { reader.lines.number }
     package var byteCount: Int { reader.lines.byteCount }
@@ -31,6 +33,14 @@ package struct ForeignReports: ReportFeed {
             modified: modified)
     }
 
+    private init(
+        reader: any FormatReader, format: ReportFormat, options: ReadingOptions, modified: UnixTime
+    ) {
+        (self.reader, self.format, self.options, self.modified) = (
+            reader, format, options, modified
+        )
+    }
+
     /// The format of a stream, of which nothing is taken; nil for one that is not known.
     package static func format(of stream: ByteStream) -> ReportFormat? {
         let text = UTF16Text.converting(stream)
@@ -44,16 +54,32 @@ package struct ForeignReports: ReportFeed {
     }
 
     package mutating func next() throws(LineFault) -> PortableRow? {
-        let next = try reader.next()
-        // The last report of a text that could not be read to its end is not whole.
-        guard reader.lines.errno == 0 else {
-            throw LineFault(line: lineNumber, reason: reader.lines.failure)
+        var next: ForeignReport?
+        repeat {
+            next = try reader.next()
+            // The last report of a text that could not be read to its end is not whole.
+            guard reader.lines.errno == 0 else {
+                throw LineFault(line: lineNumber, reason: reader.lines.failure)
+            }
+        } while isOfOtherThread(next)
+        guard let report = next else {
+            guard let thread = options.thread, hasOthers, !hasWanted else { return nil }
+            hasOthers = false
+            throw LineFault(line: lineNumber, reason: "no samples are of a thread '\(thread)'")
         }
-        guard let report = next else { return nil }
         do throws(NoStall) {
             return .report(try report.stall(options, format: format, modified: modified))
         } catch {
             throw LineFault(line: report.line, reason: "the report \(error.reason)")
         }
+    }
+
+    /// A profile's reports are of a thread each: those of other threads than the wanted one are left out.
+    private mutating func isOfOtherThread(_ report: ForeignReport?) -> Bool {
+        guard let report, report.kind == .samples, let thread = options.thread else { return false }
+        let isOther = !report.threads.contains { $0.isCalled(thread) }
+        if !isOther { hasWanted = true }
+        if isOther { hasOthers = true }
+        return isOther
     }
 }

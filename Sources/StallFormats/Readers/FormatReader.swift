@@ -34,6 +34,10 @@ package struct ReadingOptions: Sendable {
     package var version: String?
     /// The duration of stalls whose reports have none.
     package var duration: Duration?
+    /// The time between two samples of profiles that only count them.
+    package var sampleInterval: Duration?
+    /// The event of `perf script` whose samples are taken; nil for the first one in a text.
+    package var event: String?
     /// The number or the name of the thread that was stuck; `main` is the main thread's.
     package var thread: String?
     /// Profiles and crashes are stalls, too.

@@ -26,6 +26,18 @@ struct ForeignOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
+            "Time between two samples of profiles that only count them, such as folded stacks: 1ms, 10.1ms.",
+            valueName: "duration"))
+    var sampleInterval: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The event whose samples to import from perf script. Default: the first.",
+            valueName: "event"))
+    var event: String?
+
+    @Option(
+        help: ArgumentHelp(
             "The thread that was stuck: its number or name, or main. Default: the one that the report says, or the main thread.",
             valueName: "thread"))
     var thread: String?
@@ -37,6 +49,9 @@ struct ForeignOptions: ParsableArguments {
         do { _ = try assumeDuration.map(readDuration) } catch {
             throw ValidationError("--assume-duration: \(error)")
         }
+        do { _ = try sampleInterval.map(readDuration) } catch {
+            throw ValidationError("--sample-interval: \(error)")
+        }
     }
 
     func options() throws -> ReadingOptions {
@@ -44,6 +59,8 @@ struct ForeignOptions: ParsableArguments {
         options.app = app
         options.version = appVersion
         options.duration = try assumeDuration.map(readDuration)
+        options.sampleInterval = try sampleInterval.map(readDuration)
+        options.event = event
         options.thread = thread
         options.takesAllAsStalls = `as` == .stall
         options.demangle = readableName

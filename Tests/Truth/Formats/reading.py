@@ -86,8 +86,10 @@ class Report:
             f"duration={seconds(self.duration)} state={self.state} loop={loop}\n"
         )
         total = sum(sample.count for sample in thread.samples)
+        ends = [0]
         for sample in thread.samples:
-            weight = int(self.duration * (sample.count / total))
+            ends.append(ends[-1] + sample.count)
+            weight = (2 * self.duration * ends[-1] + total) // (2 * total) - (2 * self.duration * ends[-2] + total) // (2 * total)
             lines += f"  thread {thread.number} weight={seconds(weight)} offset={seconds(min(sample.offset, self.duration))}\n"
             lines += "".join(frame.text() for frame in sample.frames)
         for index, other in enumerate(self.threads):

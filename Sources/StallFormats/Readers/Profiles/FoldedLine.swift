@@ -71,16 +71,25 @@ struct FoldedLine {
     /// The frames, innermost first.
     ///
     /// - Parameter thread: The one that the first element names, which is no frame then.
-    static func frames(of stack: ArraySlice<UInt8>, _ thread: FoldedThread?) -> [ForeignFrame] {
+    static func frames(
+        of stack: ArraySlice<UInt8>, _ thread: FoldedThread?, _ elements: inout FoldedElements
+    ) -> [ForeignFrame] {
         let hasAddresses = stack.last == UInt8(ascii: ">") && hasAddresses(stack)
-        var elements = stack.split(separator: 0x3b, omittingEmptySubsequences: false)
-        if thread != nil { elements.removeFirst() }
-        var frames = elements.reversed().prefix(1024).map { frame($0.trimmed, hasAddresses) }
+        var frames: [ForeignFrame] = []
+        var end = stack.endIndex
+        while frames.count < 1024 {
+            let start = stack[..<end].lastIndex(of: 0x3b)
+            if start == nil, thread != nil { break }
+            let element = stack[(start.map { $0 + 1 } ?? stack.startIndex)..<end].trimmed
+            frames.append(elements.frame(of: element, hasAddresses))
+            guard let start else { break }
+            end = start
+        }
         frames.completeInlined()
         return frames
     }
 
-    private static func frame(
+    fileprivate static func frame(
         _ element: ArraySlice<UInt8>, _ hasAddresses: Bool
     ) -> ForeignFrame {
         var frame = ForeignFrame()
@@ -110,6 +119,28 @@ struct FoldedLine {
         guard !name.isEmpty else { return frame }
         frame.function = name.withoutVersion.text
         frame.offset = nil
+        return frame
+    }
+}
+
+/// The distinct elements of stacks, of which each is parsed once.
+struct FoldedElements {
+    private var numbers = TextNumbers()
+    private var frames: [[ForeignFrame?]] = []
+    /// Bounds of the elements that are kept.
+    private static let (countLimit, byteLimit) = (1 << 16, 1 << 24)
+
+    fileprivate mutating func frame(
+        of element: ArraySlice<UInt8>, _ hasAddress: Bool
+    ) -> ForeignFrame {
+        if numbers.count > Self.countLimit || numbers.byteCount > Self.byteLimit {
+            self = FoldedElements()
+        }
+        let number = numbers.number(of: element)
+        if number == frames.count { frames.append([nil, nil]) }
+        if let found = frames[number][hasAddress ? 1 : 0] { return found }
+        let frame = FoldedLine.frame(element, hasAddress)
+        frames[number][hasAddress ? 1 : 0] = frame
         return frame
     }
 }

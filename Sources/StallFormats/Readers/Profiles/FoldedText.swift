@@ -18,6 +18,7 @@ struct FoldedText: FormatReader {
 
     private(set) var lines: TextLines
     private var stacks = TextNumbers()
+    private var elements = FoldedElements()
     /// Of each stack, in thousandths: a profile may have decimals.
     private var totals: [Total] = []
     private var hasDecimals = false
@@ -123,11 +124,12 @@ struct FoldedText: FormatReader {
         }
     }
 
-    private func report(of group: Group) -> ForeignReport {
+    private mutating func report(of group: Group) -> ForeignReport {
         let (thread, numbers) = (group.thread, group.stacks)
         var report = ForeignReport(
             kind: .samples, line: numbers.first.map { totals[$0].line } ?? 0)
         report.pid = thread?.pid
+        if hasDecimals { report.countOfSample = 1000 }
         report.app = thread?.pid.map { apps[$0] ?? "" } ?? thread?.app ?? ""
         let number = thread?.tid ?? Int32(truncatingIfNeeded: group.place + 1)
         var made = ForeignThread(
@@ -139,7 +141,8 @@ struct FoldedText: FormatReader {
             if last > first { report.duration = .nanoseconds(last - first) }
         }
         made.samples = kept(numbers).map { number in
-            var sample = ForeignSample(frames: FoldedLine.frames(of: stacks[number], thread))
+            var sample = ForeignSample(
+                frames: FoldedLine.frames(of: stacks[number], thread, &elements))
             let count = totals[number].count
             sample.count = hasDecimals ? count : count / 1000
             if let first, let time = totals[number].times?.lowerBound {

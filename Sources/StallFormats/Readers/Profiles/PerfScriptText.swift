@@ -1,7 +1,7 @@
 // The text of `perf script`, and swift-profile-recorder's, which is nearly the same.
 //
-// Each thread's samples without a long gap are a report. Of several kinds of events the first one is taken: the samples
-// of two events would count the same time twice.
+// Each thread's samples without a long gap are a report. Of several kinds of events one is taken: the samples of two events
+// would count the same time twice.
 
 internal import StallModel
 internal import StallQuery
@@ -11,6 +11,8 @@ struct PerfScriptText: FormatReader {
     static var lineLimit: Int { 1 << 16 }
     /// Deeper stacks are cut off there: more than a report takes.
     private static let stackLimit = 1024
+    /// The most events that are told of.
+    private static let eventLimit = 64
     /// Bounds of the distinct lines that are kept.
     private static let (textLimit, byteLimit) = (1 << 17, 1 << 25)
 
@@ -18,13 +20,23 @@ struct PerfScriptText: FormatReader {
     private var runs = SampleRuns()
     private var frames = TextNumbers()
     private var parsed: [Int32: ForeignFrame] = [:]
-    private var firstEvent: [UInt8]?
+    /// The event whose samples are taken: the wanted one, or the first.
+    private var event: [UInt8]?
+    /// Other events that were left out.
+    private var others: [[UInt8]] = []
+    private let isEventWanted: Bool
+    /// Whether there were any samples, and any of the event.
+    private var (hasSamples, hasEvent) = (false, false)
     private var host = ""
     /// The commands of main threads.
     private var apps: [Int32: [UInt8]] = [:]
     private var stack: [Int32] = []
 
-    init(_ lines: TextLines, _ options: ReadingOptions) { self.lines = lines }
+    init(_ lines: TextLines, _ options: ReadingOptions) {
+        self.lines = lines
+        event = options.event.map { Array($0.utf8) }
+        isEventWanted = options.event != nil
+    }
 
     static func recognizes(_ beginning: TextBeginning) -> Bool {
         var hasEvent = false
@@ -59,7 +71,13 @@ struct PerfScriptText: FormatReader {
             }
             guard try readEvent() else {
                 runs.endAll()
-                guard let run = runs.takeEnded() else { return nil }
+                guard let run = runs.takeEnded() else {
+                    guard hasSamples, !hasEvent, let event else { return nil }
+                    hasSamples = false
+                    throw LineFault(
+                        line: lines.number, reason: "no samples are of the event \(event[...].text)"
+                    )
+                }
                 return report(run)
             }
         }
@@ -87,8 +105,7 @@ struct PerfScriptText: FormatReader {
             isTruncated = readStack()
         }
         guard !stack.isEmpty, !event.event.begins(with: "PERF_RECORD_") else { return true }
-        if firstEvent == nil { firstEvent = Array(event.event) }
-        guard firstEvent?.elementsEqual(event.event) == true else { return true }
+        guard try isTaken(event.event, line: number) else { return true }
         if let pid = event.thread.pid, pid == event.thread.tid,
             apps.count < 4096 || apps[pid] != nil
         {
@@ -100,6 +117,31 @@ struct PerfScriptText: FormatReader {
         // The numbers of frames are of use until all runs have ended.
         if frames.count > Self.textLimit || frames.byteCount > Self.byteLimit { runs.endAll() }
         return true
+    }
+
+    /// - Throws: For the first sample of each event that is left out, if no event was asked for.
+    private mutating func isTaken(
+        _ found: ArraySlice<UInt8>, line: Int
+    ) throws(LineFault) -> Bool {
+        let event = event ?? Array(found)
+        self.event = event
+        hasSamples = true
+        if event.elementsEqual(found)
+            || (isEventWanted && event.elementsEqual(found.withoutModifiers))
+        {
+            hasEvent = true
+            return true
+        }
+        if isEventWanted || others.count >= Self.eventLimit
+            || others.contains(where: { $0.elementsEqual(found) })
+        {
+            return false
+        }
+        others.append(Array(found))
+        throw LineFault(
+            line: line,
+            reason: "samples of the event \(found.text) are left out beside those of "
+                + "\(event[...].text): --event \(found.text) takes them instead")
     }
 
     /// - Returns: Whether frames are missing.
@@ -161,7 +203,7 @@ struct PerfScriptText: FormatReader {
         var report = run.report(app: app) { stack($0) }
         report.host = host
         // swift-profile-recorder's times are the wall clock's.
-        if firstEvent?.elementsEqual("swipr".utf8) == true, let first = run.first {
+        if event?.elementsEqual("swipr".utf8) == true, let first = run.first {
             report.start = UnixTime(microseconds: first / 1000)
         }
         return report
@@ -192,5 +234,14 @@ extension [ForeignFrame] {
             if self[place].kind != .asyncResume { self[place].kind = .interrupted }
             if !self[place].isInlined { break }
         }
+    }
+}
+
+extension ArraySlice<UInt8> {
+    /// An event without what perf's `-e` appends to its name: `cycles:u`, `cpu-clock:ukppp`.
+    fileprivate var withoutModifiers: Self {
+        guard let colon = lastIndex(of: UInt8(ascii: ":")) else { return self }
+        let isModifiers = self[(colon + 1)...].allSatisfy("ukhGHpPSDeIW".utf8.contains)
+        return isModifiers ? self[..<colon] : self
     }
 }

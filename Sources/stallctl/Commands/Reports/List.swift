@@ -93,8 +93,8 @@ private func readState(_ text: String) throws -> StallState {
 }
 
 func readDuration(_ text: String) throws -> Duration {
-    let units = ["ms": 0.001, "s": 1, "m": 60, "h": 3600]
-    guard let match = text.wholeMatch(of: /(\d{1,6}(?:\.\d{1,6})?) ?(ms|s|m|h)/.ignoresCase()),
+    let units = ["us": 0.000_001, "ms": 0.001, "s": 1, "m": 60, "h": 3600]
+    guard let match = text.wholeMatch(of: /(\d{1,6}(?:\.\d{1,6})?) ?(us|ms|s|m|h)/.ignoresCase()),
         let number = Double(match.1), let unit = units[match.2.lowercased()]
     else {
         throw ValidationError(

@@ -1,0 +1,119 @@
+import StallModel
+import StallQuery
+import Testing
+
+@testable import StallFormats
+
+/// Goal: of a profile, exactly what a user asked for is taken, and whatever else is left out is said.
+@Suite struct ForeignProfilesTests {
+    /// The reports of a text, and its faults.
+    private static func read(
+        _ text: String, _ change: (inout ReadingOptions) -> Void = { _ in }
+    ) -> (reports: [StallReport], faults: [LineFault]) {
+        var options = ReadingOptions()
+        change(&options)
+        var feed = ForeignReports.feed(
+            ByteStream(bytes: Array(text.utf8)), options, modified: UnixTime(microseconds: 0))
+        var (reports, faults) = ([StallReport](), [LineFault]())
+        while true {
+            do throws(LineFault) {
+                guard let row = try feed.next() else { return (reports, faults) }
+                if case .report(let portable) = row { reports.append(portable.report) }
+            } catch {
+                faults.append(error)
+            }
+        }
+    }
+
+    private static let folded = "app;main;decode 3\napp;main;wait 1\n"
+
+    @Test func `counts are durations where the time between two samples is known`() throws {
+        let unknown = try #require(Self.read(Self.folded).reports.first)
+        #expect(unknown.duration == .zero)
+        let known = try #require(
+            Self.read(Self.folded) { $0.sampleInterval = .milliseconds(1) }.reports.first)
+        #expect(known.duration == .milliseconds(4))
+        #expect(known.samples.map(\.weight) == [.milliseconds(3), .milliseconds(1)])
+        #expect(known.id == unknown.id)
+    }
+
+    @Test func `counts with decimals are as many samples`() throws {
+        let report = try #require(
+            Self.read("app;decode 1.5\napp;wait 0.25\n") {
+                $0.sampleInterval = .milliseconds(4)
+            }.reports.first)
+        #expect(report.duration == .milliseconds(7))
+        #expect(report.samples.map(\.weight) == [.milliseconds(6), .milliseconds(1)])
+    }
+
+    @Test func `a profile that has a duration keeps it`() throws {
+        let report = try #require(
+            Self.read(Self.perf(["cycles", "cycles"])) { $0.sampleInterval = .seconds(1) }
+                .reports.first)
+        #expect(report.duration < .seconds(1))
+    }
+
+    @Test func `so many samples that they last for centuries are a fault`() {
+        let read = Self.read("app;wait 9000000000000000\n") { $0.sampleInterval = .seconds(9000) }
+        #expect(read.reports.isEmpty)
+        #expect(read.faults.map(\.reason) == ["the report has a duration out of range"])
+    }
+
+    // MARK: Threads
+
+    private static let threads = "app-1/1;main;a 1\napp-1/2;worker;b 2\n"
+
+    @Test func `samples of other threads than the wanted one are left out`() {
+        for (wanted, function) in [("main", "a"), ("1", "a"), ("2", "b")] {
+            let read = Self.read(Self.threads) { $0.thread = wanted }
+            #expect(read.reports.map { $0.samples[0].frames[0].function } == [function])
+            #expect(read.faults.isEmpty)
+        }
+    }
+
+    @Test func `no samples of the wanted thread are a fault`() {
+        let read = Self.read(Self.threads) { $0.thread = "3" }
+        #expect(read.reports.isEmpty)
+        #expect(read.faults.map(\.reason) == ["no samples are of a thread '3'"])
+    }
+
+    // MARK: Events
+
+    /// A sample of each of the events, in functions named after them.
+    private static func perf(_ events: [String]) -> String {
+        events.enumerated().map { index, event in
+            "app 1/1 [000] 1.00\(index): 1 \(event): \n\t7f10 \(event.prefix { $0 != ":" })+0x1 (/usr/bin/app)\n\n"
+        }.joined()
+    }
+
+    private static func functions(_ reports: [StallReport]) -> [String?] {
+        reports.flatMap(\.samples).flatMap(\.frames).map(\.function)
+    }
+
+    @Test func `of two events the first is taken, and that the other is not is said once`() {
+        let read = Self.read(Self.perf(["cycles:u", "faults", "cycles:u", "faults"]))
+        #expect(Self.functions(read.reports) == ["cycles"])
+        #expect(read.reports.first?.samples.count == 1)
+        #expect(
+            read.faults == [
+                LineFault(
+                    line: 4,
+                    reason: "samples of the event faults are left out beside those of cycles:u: "
+                        + "--event faults takes them instead")
+            ])
+    }
+
+    @Test func `the wanted event is taken, with or without its modifiers`() {
+        for event in ["cycles", "cycles:u"] {
+            let read = Self.read(Self.perf(["faults", "cycles:u"])) { $0.event = event }
+            #expect(Self.functions(read.reports) == ["cycles"])
+            #expect(read.faults.isEmpty)
+        }
+    }
+
+    @Test func `no samples of the wanted event are a fault`() {
+        let read = Self.read(Self.perf(["sched:sched_switch"])) { $0.event = "sched" }
+        #expect(read.reports.isEmpty)
+        #expect(read.faults.map(\.reason) == ["no samples are of the event sched"])
+    }
+}
