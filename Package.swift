@@ -274,6 +274,7 @@ let benchmarks: [Target] = [
         "StoreBenchmark",
         ["StallModel", "StallQuery", "StallStore", "StallArchive", "StallIngest", "StallAnalysis"]
             + ["CSQLite"]),
+    benchmark("FormatBenchmark", ["StallModel", "StallQuery", "StallFormats"]),
     program("TargetCosts", ["StallAgent"], "Benchmarks/TargetCosts", settings),
 ]
 

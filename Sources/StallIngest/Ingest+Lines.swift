@@ -20,7 +20,7 @@ extension Ingest {
             result.outcome = .skipped(error)
             return (result, false)
         }
-        result.isOfOtherProgram = feed.isOfOtherProgram
+        result.otherFormat = feed.otherFormat
         var counts = (added: 0, changed: 0)
         let importedBefore = importedCount
         while true {

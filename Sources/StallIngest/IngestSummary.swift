@@ -38,14 +38,14 @@ package struct IngestFileResult: Hashable, Sendable {
     package var leftOutCount = 0
     /// Lines that are not in the central store: then the file is not to go. Counted where it was to.
     package var missingLineCount = 0
-    /// The file is another program's, and may have more than its reports: it is never deleted.
-    package var isOfOtherProgram = false
+    /// The name of the format, if the file is another program's: it may have more than its reports, and is never deleted.
+    package var otherFormat: String?
     /// The file as it was when all of it was taken.
     var finishedAs: FileFacts?
     /// All of the file was taken, it is as it was then, and no process has it open: it may go. Checked each time: a job
     /// of many files is not over when this one is.
     package var isFinished: Bool {
-        !isOfOtherProgram && finishedAs != nil && finishedAs == FileFacts(path)
+        otherFormat == nil && finishedAs != nil && finishedAs == FileFacts(path)
             // The last process that closes a store leaves one file.
             && !["-wal", "-shm", "-journal"].contains { FileFacts(path + $0) != nil }
     }
@@ -104,6 +104,30 @@ package struct IngestSummary: Hashable, Sendable {
     /// Lines of kinds or versions that this program does not know, by their schema.
     package var unknownLines: [String: Int] {
         files.reduce(into: [:]) { sums, file in sums.merge(file.unknownLines, uniquingKeysWith: +) }
+    }
+}
+
+extension IngestSummary {
+    /// The reports that were imported from files of one format of another program.
+    package struct OtherFormat: Hashable, Sendable {
+        package var name: String
+        package var files = 0
+        package var added = 0
+        package var changed = 0
+        package var faults = 0
+    }
+
+    /// In the order of their names.
+    package var otherFormats: [OtherFormat] {
+        var formats: [String: OtherFormat] = [:]
+        for file in files {
+            guard let name = file.otherFormat else { continue }
+            formats[name, default: OtherFormat(name: name)].files += 1
+            formats[name]?.added += file.addedCount
+            formats[name]?.changed += file.changedCount
+            formats[name]?.faults += file.lineFaultCount
+        }
+        return formats.values.sorted { $0.name < $1.name }
     }
 }
 

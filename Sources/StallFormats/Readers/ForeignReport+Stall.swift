@@ -87,10 +87,11 @@ extension ForeignReport {
                 .prefix(Self.sampleLimit).sorted()
             samples = kept.map { samples[$0] }
         }
-        let total = samples.reduce(0.0) { $0 + Double(max(0, $1.count)) }
+        // Time of samples that are left out is no other sample's.
+        let total = thread.samples.reduce(thread.omittedCount) { $0 + Double(max(0, $1.count)) }
         var (before, end) = (0.0, Int64(0))
         return samples.map { sample in
-            // Each ends where the next one begins, so that all weights are the duration.
+            // Each ends where the next one begins, so that the sum of all is not rounded.
             before += Double(max(0, sample.count))
             let start = end
             let part = (Double(duration.nanoseconds) * before / max(total, 1)).rounded()
@@ -103,10 +104,10 @@ extension ForeignReport {
         }
     }
 
-    /// How long so many samples last; nil if the time between two is unknown.
+    /// The time that the samples stand for; nil if the time between two is unknown.
     private func sampled(_ thread: ForeignThread, _ options: ReadingOptions) -> Duration? {
         guard kind == .samples, let interval = options.sampleInterval else { return nil }
-        let count = thread.samples.reduce(0.0) { $0 + Double(max(0, $1.count)) }
+        let count = thread.samples.reduce(thread.omittedCount) { $0 + Double(max(0, $1.count)) }
         let nanoseconds = Double(interval.nanoseconds) * (count / Double(countOfSample))
         return .nanoseconds(Int64(exactly: nanoseconds.rounded()) ?? .max)
     }

@@ -50,6 +50,8 @@ struct ForeignThread: Hashable {
     var isMain = false
     /// Those of one stack may be one sample with a greater count.
     var samples: [ForeignSample] = []
+    /// The sum of the counts of samples that a report has no room for.
+    var omittedCount = 0.0
 
     init(number: Int32, name: String? = nil, isMain: Bool = false, samples: [ForeignSample] = []) {
         self.number = number

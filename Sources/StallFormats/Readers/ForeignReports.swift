@@ -16,7 +16,7 @@ package struct ForeignReports: ReportFeed {
     package var lineNumber: Int { reader.lines.number }
     package var byteCount: Int { reader.lines.byteCount }
     package var hasFailed: Bool { reader.lines.errno != 0 }
-    package var isOfOtherProgram: Bool { true }
+    package var otherFormat: String? { format.rawValue }
 
     /// Rows of a stream in whatever format: of our own lines, too, and of what is in no known format, which has a fault.
     ///

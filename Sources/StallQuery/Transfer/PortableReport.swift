@@ -62,10 +62,10 @@ package protocol ReportFeed {
     /// Reading failed; no more reports follow.
     var hasFailed: Bool { get }
 
-    /// The file is another program's, and may have more than its reports.
-    var isOfOtherProgram: Bool { get }
+    /// The name of the format, if the file is another program's: it may have more than its reports.
+    var otherFormat: String? { get }
 }
 
 extension ReportFeed {
-    package var isOfOtherProgram: Bool { false }
+    package var otherFormat: String? { nil }
 }

@@ -42,7 +42,7 @@ struct Metrics {
             for result in ["added", "changed", "failed"] { add(format, result, 0) }
         }
         for file in summary.files {
-            let format = file.isOfOtherProgram ? "other" : file.isOfLines ? "jsonl" : "store"
+            let format = file.otherFormat != nil ? "other" : file.isOfLines ? "jsonl" : "store"
             add(format, "added", file.addedCount)
             add(format, "changed", file.changedCount)
             switch file.outcome {

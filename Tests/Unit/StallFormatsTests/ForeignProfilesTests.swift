@@ -46,6 +46,22 @@ import Testing
         #expect(report.samples.map(\.weight) == [.milliseconds(6), .milliseconds(1)])
     }
 
+    @Test func `a thread with more stacks than a report takes is several reports`() {
+        let text = (0..<10_000).map { "app;main;f\($0) \($0 + 1)\n" }.joined()
+        let reports = Self.read(text) { $0.sampleInterval = .milliseconds(1) }.reports
+        #expect(reports.map(\.samples.count) == [4096, 4096, 1808])
+        let sum = reports.flatMap(\.samples).reduce(Duration.zero) { $0 + $1.weight }
+        #expect(sum == .milliseconds(50_005_000))
+        #expect(Set(reports.map(\.id)).count == 3)
+    }
+
+    @Test func `a function's name may end with a number`() {
+        let read = Self.read("app;main 1\napp;closure 2 3\n")
+        #expect(Self.functions(read.reports) == ["main", "app", "closure 2", "app"])
+        #expect(read.faults.isEmpty)
+        #expect(Self.read("app;main 1 2\napp;closure 2 3\n").faults.count == 2)
+    }
+
     @Test func `a profile that has a duration keeps it`() throws {
         let report = try #require(
             Self.read(Self.perf(["cycles", "cycles"])) { $0.sampleInterval = .seconds(1) }

@@ -41,7 +41,7 @@ import Testing
     }
 
     @Test(arguments: [
-        [1, 1], [1, 2, 3], [.max, .max], [0, 0], [-1, 5], Array(repeating: 3, count: 5000),
+        [1, 1], [1, 2, 3], [.max, .max], [0, 0], [-1, 5], Array(repeating: 3, count: 4096),
     ]) func `weights are the duration, whatever the counts`(counts: [Int64]) throws {
         for duration in [Duration.zero, .nanoseconds(7), .seconds(320_000_000)] {
             let report = try Self.stall(
@@ -51,6 +51,14 @@ import Testing
             let sum = report.samples.reduce(Duration.zero) { $0 + $1.weight }
             #expect(sum == (counts.contains { $0 > 0 } ? duration : .zero))
         }
+    }
+
+    @Test func `time of samples that there is no room for is no other one's`() throws {
+        let report = try Self.stall(
+            Self.report(
+                .hang, duration: .seconds(1), counts: Array(repeating: 3, count: 8192)))
+        #expect(report.samples.count == 4096)
+        #expect(report.samples.reduce(Duration.zero) { $0 + $1.weight } == .milliseconds(500))
     }
 
     @Test(arguments: [Duration.nanoseconds(Int64.max), .seconds(Int64.max), .seconds(-1)])

@@ -8,7 +8,7 @@
 internal import StallModel
 internal import StallQuery
 
-/// Reads folded stacks: a report for each thread, at the end of the text.
+/// Reads folded stacks: a report for each thread, or several of one with very many stacks, at the end of the text.
 struct FoldedText: FormatReader {
     /// Bounds of the distinct stacks that are kept; more of them end the reports early.
     private static let (stackLimit, byteLimit) = (1 << 20, 1 << 26)
@@ -22,6 +22,7 @@ struct FoldedText: FormatReader {
     /// Of each stack, in thousandths: a profile may have decimals.
     private var totals: [Total] = []
     private var hasDecimals = false
+    private var isOfOneProfile = false
     /// The stacks of each thread whose report comes, the next one last.
     private var groups: [Group] = []
     /// The commands of main threads.
@@ -30,7 +31,7 @@ struct FoldedText: FormatReader {
     private struct Group {
         var thread: FoldedThread?
         var place: Int
-        var stacks: [Int]
+        var stacks: ArraySlice<Int>
     }
 
     private struct Total {
@@ -59,8 +60,10 @@ struct FoldedText: FormatReader {
 
     mutating func next() throws(LineFault) -> ForeignReport? {
         while true {
-            if let group = groups.popLast() {
-                let report = report(of: group)
+            if var group = groups.popLast() {
+                let part = takePart(of: &group)
+                let report = report(part, of: group)
+                if !group.stacks.isEmpty { groups.append(group) }
                 if groups.isEmpty {
                     stacks.removeAll()
                     totals.removeAll()
@@ -76,7 +79,9 @@ struct FoldedText: FormatReader {
             guard let line = FoldedLine(line) else {
                 throw LineFault(line: lines.number, reason: "is no stack with a count behind it")
             }
-            guard !line.isDifference else {
+            // In such a file all lines are; in others a name may end with a number.
+            if !line.isDifference { isOfOneProfile = true }
+            guard isOfOneProfile else {
                 throw LineFault(
                     line: lines.number, reason: "has two counts, of two profiles that are compared")
             }
@@ -124,8 +129,19 @@ struct FoldedText: FormatReader {
         }
     }
 
-    private mutating func report(of group: Group) -> ForeignReport {
-        let (thread, numbers) = (group.thread, group.stacks)
+    /// Takes as many stacks as a store takes of one report.
+    private func takePart(of group: inout Group) -> ArraySlice<Int> {
+        var elements = 0
+        let part = group.stacks.prefix(SampleRun.sampleLimit).prefix { number in
+            defer { elements += 1 + stacks[number].count { $0 == 0x3b } }
+            return elements <= Self.elementLimit
+        }
+        group.stacks = group.stacks[part.endIndex...]
+        return part
+    }
+
+    private mutating func report(_ numbers: ArraySlice<Int>, of group: Group) -> ForeignReport {
+        let thread = group.thread
         var report = ForeignReport(
             kind: .samples, line: numbers.first.map { totals[$0].line } ?? 0)
         report.pid = thread?.pid
@@ -140,7 +156,7 @@ struct FoldedText: FormatReader {
             report.start = UnixTime(microseconds: first / 1000)
             if last > first { report.duration = .nanoseconds(last - first) }
         }
-        made.samples = kept(numbers).map { number in
+        made.samples = numbers.map { number in
             var sample = ForeignSample(
                 frames: FoldedLine.frames(of: stacks[number], thread, &elements))
             let count = totals[number].count
@@ -152,17 +168,5 @@ struct FoldedText: FormatReader {
         }
         report.threads = [made]
         return report
-    }
-
-    /// As many as a store takes, those with the greatest counts, in the order of the text.
-    private func kept(_ numbers: [Int]) -> [Int] {
-        var elements = 0
-        let sorted =
-            numbers.count <= SampleRun.sampleLimit
-            ? numbers : numbers.sorted { (totals[$0].count, $1) > (totals[$1].count, $0) }
-        return sorted.prefix(SampleRun.sampleLimit).prefix { number in
-            defer { elements += 1 + stacks[number].count { $0 == 0x3b } }
-            return elements <= Self.elementLimit
-        }.sorted()
     }
 }

@@ -11,7 +11,7 @@ struct PerfScriptText: FormatReader {
     static var lineLimit: Int { 1 << 16 }
     /// Deeper stacks are cut off there: more than a report takes.
     private static let stackLimit = 1024
-    /// The most events that are told of.
+    /// The most events that faults name.
     private static let eventLimit = 64
     /// Bounds of the distinct lines that are kept.
     private static let (textLimit, byteLimit) = (1 << 17, 1 << 25)

@@ -109,6 +109,8 @@ struct PprofSamples: FormatReader {
             number: key.tid ?? Int32(truncatingIfNeeded: group + 1), name: name.isEmpty ? nil : name
         )
         thread.samples = samples(profile.kept(stacks), &profile)
+        let all = stacks.reduce(0.0) { $0 + Double(profile.counts[$1]) }
+        thread.omittedCount = max(0, all - thread.samples.reduce(0.0) { $0 + Double($1.count) })
         report.threads = [thread]
         return report
     }

@@ -185,9 +185,9 @@ struct IngestCommand: ParsableCommand {
                 IngestView.Row(summary, store: target.path, prunedCount: prunedCount)
             ])
         } else {
-            try Output.write(sentences: [
-                IngestView.sentence(for: summary, store: target.path, prunedCount: prunedCount)
-            ])
+            let sentence = IngestView.sentence(
+                for: summary, store: target.path, prunedCount: prunedCount)
+            try Output.write(sentences: IngestView.formatLines(of: summary) + [sentence])
         }
     }
 

@@ -64,6 +64,17 @@ enum IngestView {
         ].compactMap(\.self)
     }
 
+    /// The reports that came in each other program's format.
+    static func formatLines(of summary: IngestSummary) -> [String] {
+        summary.otherFormats.map { format in
+            var text = "\(format.name): \(counted(format.added, "new report"))"
+            if format.changed > 0 { text += ", updated \(format.changed)" }
+            text += " from \(counted(format.files, "file"))"
+            if format.faults > 0 { text += "; rejected \(counted(format.faults, "line"))" }
+            return text
+        }
+    }
+
     /// - Parameter prunedCount: Reports that were deleted because of their age.
     static func sentence(
         for summary: IngestSummary, store: String, prunedCount: Int = 0
@@ -109,6 +120,8 @@ enum IngestView {
     struct Row: Encodable {
         struct File: Encodable {
             var path: String
+            /// The format of another program's file.
+            @Nullable var format: String?
             var added: Int
             var changed: Int
             /// Only a part of it was imported so far.
@@ -118,6 +131,13 @@ enum IngestView {
             var lineErrors: [String]
             /// Reports and lines that are not in the store, where the file was to be deleted or archived: it was not.
             var missing: Int
+        }
+        struct Format: Encodable {
+            var format: String
+            var files: Int
+            var added: Int
+            var changed: Int
+            var linesLeftOut: Int
         }
         let schema = "stallctl.ingest/1"
         var store: String
@@ -137,6 +157,8 @@ enum IngestView {
         var unchanged: Int
         /// Reports that were deleted because of their age.
         var pruned: Int
+        /// Formats of other programs' files.
+        var formats: [Format]
         var files: [File]
 
         init(_ summary: IngestSummary, store: String, prunedCount: Int = 0) {
@@ -152,9 +174,15 @@ enum IngestView {
             partial = summary.partialCount
             unchanged = summary.unchangedCount
             pruned = prunedCount
+            formats = summary.otherFormats.map {
+                Format(
+                    format: $0.name, files: $0.files, added: $0.added, changed: $0.changed,
+                    linesLeftOut: $0.faults)
+            }
             files = summary.files.map { file in
                 var row = File(
-                    path: file.path, added: file.addedCount, changed: file.changedCount,
+                    path: file.path, format: file.otherFormat, added: file.addedCount,
+                    changed: file.changedCount,
                     partial: file.partial != nil, error: nil,
                     lineErrors: file.lineFaults.map(\.description),
                     missing: file.missingCount)
