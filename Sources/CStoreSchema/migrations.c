@@ -63,6 +63,9 @@ static const char keep_rules[] = {
 static const char name_sampled[] = {
 #embed "../../migrations/0021_name_sampled.sql"
     , 0};
+static const char add_device[] = {
+#embed "../../migrations/0022_add_device.sql"
+    , 0};
 static const char newest_schema[] = {
 #embed "schema.sql"
     , 0};
@@ -88,6 +91,7 @@ static const StallMigration migrations[] = {
     {"0019_bound_watched_sums", bound_watched_sums},
     {"0020_keep_rules", keep_rules},
     {"0021_name_sampled", name_sampled},
+    {"0022_add_device", add_device},
 };
 
 const int stall_migration_count = sizeof migrations / sizeof *migrations;

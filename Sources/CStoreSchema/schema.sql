@@ -16,7 +16,7 @@ CREATE TABLE process_run (
     boot_id text not null,
     start_ticks integer not null,
     started_us integer not null
-, checksum integer) strict;
+, checksum integer, os text, device text) strict;
 CREATE TABLE loop (
     id integer primary key,
     run integer not null references process_run,

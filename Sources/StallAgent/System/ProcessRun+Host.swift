@@ -10,11 +10,13 @@ extension ProcessRun {
     static func current(app: String, version: String, buildID: BuildID?) -> ProcessRun {
         let now = UnixTime(microseconds: stall_unix_us())
         let machine = ProcessLife.current()
+        let model = MachineModel.current()
         return ProcessRun(
             id: UniqueID(version7At: now), app: app, version: version,
             buildID: buildID,
             host: machine.host, pid: getpid(), bootID: machine.bootID,
-            startTicks: startTicks(), started: now)
+            startTicks: startTicks(), started: now, os: model.os,
+            device: model.device)
     }
 
     /// In clock ticks since boot; 0 if `/proc` is unreadable.

@@ -16,6 +16,8 @@ struct ProcessRunReader {
         run.version = shared(run.version)
         run.host = shared(run.host)
         run.bootID = shared(run.bootID)
+        run.os = run.os.map { shared($0) }
+        run.device = run.device.map { shared($0) }
         if let own = run.buildID {
             run.buildID = buildIDs.count < Self.limit ? buildIDs.insert(own).memberAfterInsert : own
         }

@@ -76,7 +76,7 @@ extension ReportStore {
                 from suppression join loop on loop.id = suppression.loop
                 join process_run on process_run.id = loop.run
                 where \(condition.sql)
-                group by suppression.loop, suppression.place, suppression.reason order by 14 desc
+                group by suppression.loop, suppression.place, suppression.reason order by max(suppression.stall_count) desc
                 """)
             try condition.bind(to: rows)
             var stalls: [SuppressedStalls] = []

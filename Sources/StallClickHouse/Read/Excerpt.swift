@@ -48,7 +48,7 @@ final class Excerpt {
         addRun = try connection.prepare(
             """
             insert into process_run (id, uuid, app, version, build_id, host, pid, boot_id,
-                start_ticks, started_us) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                start_ticks, started_us, os, device) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """)
         addLoop = try connection.prepare(
             "insert into loop (id, run, name, threshold_ns) values (?, ?, ?, ?)")
@@ -94,7 +94,8 @@ final class Excerpt {
         if isNew {
             try addRun.run(
                 id, run.id, run.app, run.version, run.buildID?.bytes, run.host, Int64(run.pid),
-                run.bootID, Int64(bitPattern: run.startTicks), run.started.microseconds)
+                run.bootID, Int64(bitPattern: run.startTicks), run.started.microseconds, run.os,
+                run.device)
         }
         return id
     }

@@ -33,6 +33,7 @@ package struct ClickHouseMigration: Sendable {
         ClickHouseMigration(
             "0005_add_delayed_time", PackageResources._005_add_delayed_time_sql),
         ClickHouseMigration("0006_keep_rules", PackageResources._006_keep_rules_sql),
+        ClickHouseMigration("0007_add_device", PackageResources._007_add_device_sql),
     ]
 
     package static let newest = all.last!.version

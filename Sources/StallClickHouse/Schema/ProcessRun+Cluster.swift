@@ -5,8 +5,8 @@ internal import StallModel
 extension ProcessRun {
     /// The columns that `write` writes and `init(_:)` reads, in their order.
     static let clusterColumns: ClickHouseQuery =
-        "uuid, app, version, build_id, host, pid, boot_id, start_ticks, started_us"
-    static let clusterColumnCount = 9
+        "uuid, app, version, build_id, host, pid, boot_id, start_ticks, started_us, os, device"
+    static let clusterColumnCount = 11
 
     func write(to out: inout TabSeparatedWriter) {
         out.add(id)
@@ -18,6 +18,9 @@ extension ProcessRun {
         out.add(bootID)
         out.add(Int64(bitPattern: startTicks))
         out.add(started.microseconds)
+        for text in [os, device] {
+            if let text { out.add(text) } else { out.null() }
+        }
     }
 
     init(_ row: TabSeparatedRows) throws {
@@ -26,6 +29,7 @@ extension ProcessRun {
             buildID: try row.buildID(), host: try row.text(),
             pid: Int32(truncatingIfNeeded: try row.integer() as Int64), bootID: try row.text(),
             startTicks: UInt64(bitPattern: try row.integer()),
-            started: UnixTime(microseconds: try row.integer()))
+            started: UnixTime(microseconds: try row.integer()),
+            os: try row.optionalText(), device: try row.optionalText())
     }
 }

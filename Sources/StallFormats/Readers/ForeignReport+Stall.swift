@@ -25,7 +25,8 @@ extension ForeignReport {
         let id = UniqueID(version7At: self.start ?? UnixTime(microseconds: 0), random: &numbers)
         let run = ProcessRun(
             id: named.runID, app: named.app, version: named.version, buildID: buildID, host: host,
-            pid: max(0, pid ?? 0), bootID: "", startTicks: 0, started: start)
+            pid: max(0, pid ?? 0), bootID: "", startTicks: 0, started: start,
+            os: os, device: device)
         var report = StallReport(
             id: id, run: run, loop: thread.loopName, mode: "", phase: .unknown, start: start,
             duration: duration, threshold: .zero, state: isAtLeast ? .hang : .ended,
@@ -69,6 +70,7 @@ extension ForeignReport {
         for text in [app, version, buildID?.description ?? "", host, "\(pid ?? 0)"] {
             numbers.hash.combine(text)
         }
+        numbers.combine(os: os, device: device)
         return UniqueID(version7At: UnixTime(microseconds: 0), random: &numbers)
     }
 

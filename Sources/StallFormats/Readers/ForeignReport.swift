@@ -26,6 +26,10 @@ struct ForeignReport: Hashable {
     var app = ""
     var version = ""
     var host = ""
+    /// The operating system in its normal form (OSName.swift).
+    var os: String?
+    /// The machine's model as the report has it.
+    var device: String?
     var buildID: BuildID?
     var pid: Int32?
     var start: UnixTime?

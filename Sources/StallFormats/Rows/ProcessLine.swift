@@ -11,10 +11,12 @@ struct ProcessLine: Decodable {
     var buildId: String?
     var host: String
     var pid: Int32
+    var os: String?
+    var device: String?
     var run: ReportLine.RunLine
 
     enum CodingKeys: String, CodingKey {
-        case app, version, host, pid, run
+        case app, version, host, pid, os, device, run
         case buildId = "build_id"
     }
 
@@ -23,7 +25,7 @@ struct ProcessLine: Decodable {
             id: try ReportLine.identifier(run.id, "run.id"), app: app, version: version,
             buildID: try ReportLine.buildID(buildId, "build_id"), host: host, pid: pid,
             bootID: run.bootId, startTicks: run.startTicks,
-            started: try ReportLine.time(run.started, "run.started"))
+            started: try ReportLine.time(run.started, "run.started"), os: os, device: device)
     }
 }
 

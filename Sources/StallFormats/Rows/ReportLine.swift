@@ -18,6 +18,8 @@ struct ReportLine: Decodable {
     var buildId: String?
     var host: String
     var pid: Int32
+    var os: String?
+    var device: String?
     var loop: String
     var mode: String?
     var phase: String?
@@ -44,7 +46,8 @@ struct ReportLine: Decodable {
 
     // Written out: Foundation's conversion of keys takes a fifth of the time of reading a line.
     enum CodingKeys: String, CodingKey {
-        case schema, id, app, version, host, pid, loop, mode, phase, activity, start, state, ending
+        case schema, id, app, version, host, pid, os, device, loop, mode, phase, activity, start,
+            state, ending
         case verdict
         case cause, samples, threads, run, store, seq, revision, images
         case buildId = "build_id"
@@ -170,7 +173,8 @@ struct ReportLine: Decodable {
             id: try run.map { try Self.identifier($0.id, "run.id") } ?? derivedRun,
             app: app, version: version, buildID: try Self.buildID(buildId, "build_id"), host: host,
             pid: pid, bootID: run?.bootId ?? "", startTicks: run?.startTicks ?? 0,
-            started: try run.map { try Self.time($0.started, "run.started") } ?? start)
+            started: try run.map { try Self.time($0.started, "run.started") } ?? start, os: os,
+            device: device)
         var report = StallReport(
             id: id, run: process, loop: loop, mode: mode ?? "",
             phase: try Self.word(phase, LoopPhase.words, "phase") ?? .unknown,
@@ -218,6 +222,7 @@ struct ReportLine: Decodable {
     private var derivedRun: UniqueID {
         var random = HashedNumbers()
         for text in [app, version, buildId ?? "", host, "\(pid)"] { random.hash.combine(text) }
+        random.combine(os: os, device: device)
         return UniqueID(version7At: UnixTime(microseconds: 0), random: &random)
     }
 

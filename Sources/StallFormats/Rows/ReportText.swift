@@ -56,6 +56,7 @@ package struct ReportText {
         try text.member("cause", report.cause)
         try text.member("cpu_ms", report.cpuTime.milliseconds)
         try text.member("detection_delay_ms", report.detectionDelay.milliseconds)
+        try text.member("device", report.run.device)
         try text.member("duration_ms", report.duration.milliseconds)
         // The event that ended it: `recovered`, `exit`, `exec`, `crash`, `killed` or `stop`; null while it is open, and
         // if unknown.
@@ -68,6 +69,7 @@ package struct ReportText {
         try text.member("images", images)
         try text.member("loop", report.loop)
         try text.member("mode", report.mode)
+        try text.member("os", report.run.os)
         // The part of the duration that was the thread's own; null: all of it, as far as known.
         try text.member("own_ms", report.delayedTime > .zero ? own.milliseconds : nil)
         try text.member("phase", report.phase.word)

@@ -166,7 +166,9 @@ extension PortableLoss: JSONWritable {
         try text.member("app", run.app)
         try text.member("build_id", run.buildID?.description)
         try text.member("count", count)
+        try text.member("device", run.device)
         try text.member("host", run.host)
+        try text.member("os", run.os)
         try text.member("pid", run.pid)
         try text.member("reason", reason.word)
         try text.member("revision", revision)
@@ -183,8 +185,10 @@ extension PortableRun: JSONWritable {
         text.beginObject()
         try text.member("app", run.app)
         try text.member("build_id", run.buildID?.description)
+        try text.member("device", run.device)
         try text.member("host", run.host)
         try text.member("images", images)
+        try text.member("os", run.os)
         try text.member("pid", run.pid)
         try text.member("run", run)
         try text.member("schema", "stallctl.run/1")
@@ -211,11 +215,15 @@ extension PortableLocation: JSONWritable {
         if let run {
             try text.member("app", run.app)
             try text.member("build_id", run.buildID?.description)
+            try text.member("device", run.device)
         }
         try text.member("functions", frames.map(FunctionNames.init))
         if let run { try text.member("host", run.host) }
         try text.member("location", PlaceRow(location: location))
-        if let run { try text.member("pid", run.pid) }
+        if let run {
+            try text.member("os", run.os)
+            try text.member("pid", run.pid)
+        }
         try text.member("revision", revision)
         if let run { try text.member("run", run) }
         try text.member("schema", "stallctl.location/1")

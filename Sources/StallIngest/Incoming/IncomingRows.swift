@@ -84,12 +84,18 @@ final class IncomingRows {
             ] {
                 _ = try row.limitedText(at: CInt(column), ValueLimits.nameBytes, noun)
             }
+            for (column, noun) in [(9, "a system's name"), (10, "a device's name")]
+            where !row.isNull(at: CInt(column)) {
+                _ = try row.limitedText(at: CInt(column), ValueLimits.nameBytes, noun)
+            }
             guard row.blob(at: 3).count <= ValueLimits.buildIDBytes else {
                 throw row.damage("a build ID of \(row.blob(at: 3).count) bytes")
             }
             _ = try row.limited(at: 5, 0...Int64(Int32.max), "process id")
             _ = try row.limited(at: 8, 0...ValueLimits.time_us, "time in microseconds")
-            try row.expectChecksum(at: 9, of: 0..<9, "process run \(id)")
+            try row.expectChecksum(
+                at: ProcessRun.columnCount, of: ProcessRun.checked, later: ProcessRun.later,
+                "process run \(id)")
             return try ProcessRun(row)
         }
     }

@@ -71,6 +71,7 @@ extension ProcessRun {
         try expect(pid >= 0, "has a pid out of range")
         for (text, key) in [
             (app, "app"), (version, "version"), (host, "host"), (bootID, "run.boot_id"),
+            (os ?? "", "os"), (device ?? "", "device"),
         ] { try expectName(text, key) }
         try expectBuildID(buildID)
         try expect(

@@ -20,7 +20,7 @@ extension StallReport {
         try expect(run.pid >= 0, "has a pid out of range")
         for (text, key) in [
             (run.app, "app"), (run.version, "version"), (run.host, "host"), (loop, "loop"),
-            (run.bootID, "run.boot_id"),
+            (run.bootID, "run.boot_id"), (run.os ?? "", "os"), (run.device ?? "", "device"),
         ] { try expect(text, ValueLimits.nameBytes, key) }
         try expect(mode, ValueLimits.labelBytes, "mode")
         try expect(activity, ValueLimits.labelBytes, "activity")

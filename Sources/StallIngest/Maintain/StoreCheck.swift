@@ -166,14 +166,15 @@ private struct StoreCheck {
 
     /// The rows that have a checksum instead of a content hash.
     private mutating func checkNames() throws {
-        for (table, columns, count) in [
-            ("process_run", ProcessRun.columns, 9), ("loop", "run, name, threshold_ns", 3),
-            ("label", "value", 1),
-        ] as [(String, String, CInt)] {
+        for (table, columns, checked, later) in [
+            ("process_run", ProcessRun.columns, ProcessRun.checked, ProcessRun.later),
+            ("loop", "run, name, threshold_ns", 0..<3, 3..<3), ("label", "value", 0..<1, 1..<1),
+        ] as [(String, String, Range<CInt>, Range<CInt>)] {
+            let count = later.upperBound
             let rows = try connection.prepare("select \(columns), checksum, id from \(table)")
             while try rows.step() {
                 guard let checksum = rows.optionalInteger(at: count),
-                    checksum != rows.checksum(of: 0..<count)
+                    checksum != rows.checksum(of: checked, later: later)
                 else { continue }
                 complain(
                     "\(table) \(try rows.integer(at: count + 1)) was changed after it was written (checksum mismatch)"

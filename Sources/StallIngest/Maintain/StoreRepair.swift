@@ -18,7 +18,7 @@ func removeOutOfRange(_ connection: Connection) throws {
         where not (\(limits["loop"]!))
         """
     ).run()
-    let clipped = ["app", "version", "host"].map {
+    let clipped = ["app", "version", "host", "os", "device"].map {
         "\($0) = substr(\($0), 1, \(ValueLimits.nameBytes / 4))"
     }
     try connection.prepare(

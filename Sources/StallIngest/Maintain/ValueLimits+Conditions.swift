@@ -78,7 +78,8 @@ extension ValueLimits {
             "process_run",
             """
             length(uuid) = 16 and length(cast(app as blob)) <= \(nameBytes) and length(cast(version as blob)) <= \(nameBytes)
-            and length(cast(host as blob)) <= \(nameBytes) and pid between 0 and \(Int32.max)
+            and length(cast(host as blob)) <= \(nameBytes) and length(cast(ifnull(os, '') as blob)) <= \(nameBytes)
+            and length(cast(ifnull(device, '') as blob)) <= \(nameBytes) and pid between 0 and \(Int32.max)
             """
         ),
     ]

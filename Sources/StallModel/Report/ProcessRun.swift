@@ -20,10 +20,15 @@ public struct ProcessRun: Hashable, Sendable {
     public var startTicks: UInt64
     /// When the agent started in it.
     public var started: UnixTime
+    /// The operating system and its version, without its build: `iOS 17.4.1`, `Debian GNU/Linux 12`. Nil if unknown.
+    public var os: String?
+    /// The machine's model as its maker names it: `iPhone14,2`. Nil if unknown.
+    public var device: String?
 
     package init(
         id: UniqueID, app: String, version: String, buildID: BuildID?, host: String, pid: Int32,
-        bootID: String, startTicks: UInt64, started: UnixTime
+        bootID: String, startTicks: UInt64, started: UnixTime, os: String? = nil,
+        device: String? = nil
     ) {
         self.id = id
         self.app = app
@@ -34,5 +39,7 @@ public struct ProcessRun: Hashable, Sendable {
         self.bootID = bootID
         self.startTicks = startTicks
         self.started = started
+        self.os = os
+        self.device = device
     }
 }

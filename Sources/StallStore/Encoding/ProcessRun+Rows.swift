@@ -6,15 +6,22 @@ extension ProcessRun {
     /// The columns that `init(_:)` reads, in its order.
     package static let columns = """
         process_run.uuid, process_run.app, process_run.version, process_run.build_id, process_run.host,
-        process_run.pid, process_run.boot_id, process_run.start_ticks, process_run.started_us
+        process_run.pid, process_run.boot_id, process_run.start_ticks, process_run.started_us, process_run.os,
+        process_run.device
         """
+    package static let columnCount: CInt = 11
+    /// Those of `columns` that a row's checksum covers.
+    package static let checked: Range<CInt> = 0..<9
+    /// Those that came with a later version: the checksum covers them where they hold something.
+    package static let later: Range<CInt> = 9..<11
 
     package init(_ row: Statement) throws(StoreError) {
         self.init(
             id: try row.uniqueID(), app: row.text(), version: row.text(),
             buildID: row.optionalBytes().map(BuildID.init), host: row.text(),
             pid: Int32(truncatingIfNeeded: try row.integer()), bootID: row.text(),
-            startTicks: UInt64(bitPattern: try row.integer()), started: try row.time())
+            startTicks: UInt64(bitPattern: try row.integer()), started: try row.time(),
+            os: row.optionalText(), device: row.optionalText())
     }
 }
 

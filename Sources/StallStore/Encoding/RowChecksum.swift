@@ -54,9 +54,12 @@ package struct RowChecksum {
     }
 
     static func of(_ run: ProcessRun) -> Int64 {
-        of(
+        var checksum = over(
             run.id, run.app, run.version, run.buildID?.bytes, run.host, Int64(run.pid), run.bootID,
             Int64(bitPattern: run.startTicks), run.started.microseconds)
+        // They came later: a row without them has the checksum that it always had.
+        for text in [run.os, run.device] { text?.combine(into: &checksum) }
+        return checksum.value
     }
 }
 

@@ -102,8 +102,8 @@ package final class Interner {
         addRun = try connection.prepare(
             """
             insert into process_run (uuid, app, version, build_id, host, pid, boot_id, start_ticks,
-                started_us, checksum)
-            values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                started_us, os, device, checksum)
+            values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """)
         findLoop = try connection.prepare(
             "select id from loop where run = ? and name = ? and threshold_ns = ?")
@@ -229,7 +229,7 @@ package final class Interner {
         try addRun.insert(
             run.id, run.app, run.version, run.buildID?.bytes, run.host, Int64(run.pid),
             run.bootID, Int64(bitPattern: run.startTicks), run.started.microseconds,
-            RowChecksum.of(run))
+            run.os, run.device, RowChecksum.of(run))
     }
 
     package func loop(run: Int64, name: String, threshold_ns: Int64) throws -> Int64 {

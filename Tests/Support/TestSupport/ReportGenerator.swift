@@ -18,7 +18,10 @@ package struct ReportGenerator {
             buildID: BuildID(bytes: [1, 2, 3, 4, 5, 6, 7, UInt8(truncatingIfNeeded: seed)]),
             host: "web-\(seed % 3)", pid: Int32(seed % 30_000) + 2,
             bootID: "no boot of this machine",
-            startTicks: .max - seed, started: started)
+            startTicks: .max - seed, started: started,
+            os: [nil, "Debian GNU/Linux 12", "iOS 17.4.1"][Int(seed % 3)],
+            device: [nil, "iPhone14,2", "Standard PC (Q35 + ICH9, 2009), größer"][Int(seed / 2 % 3)]
+        )
         images = [
             Image(
                 path: "/opt/\(app)", buildID: run.buildID, loadAddress: 0x5555_0000_0000,

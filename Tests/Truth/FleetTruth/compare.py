@@ -30,7 +30,8 @@ QUERIES = {
         from loss t join source on source.id = t.source join process_run on process_run.id = t.run""",
     "watched_loop": f"select hex(source.store), {LOOP} from watched_loop t join source on source.id = t.source {JOIN_LOOP}",
     "process_run": """
-        select hex(uuid), app, version, hex(build_id), host, pid, boot_id, start_ticks, started_us from process_run""",
+        select hex(uuid), app, version, hex(build_id), host, pid, boot_id, start_ticks, started_us, os, device
+        from process_run""",
     "source": "select hex(store), hex(origin), revision, partial_seq, partial_revision from source",
     "image_load": """
         select hex(process_run.uuid), image.hash, load_address, end_address

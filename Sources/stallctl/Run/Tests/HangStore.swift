@@ -112,12 +112,14 @@ struct HangStore {
     {
         if let run = runs[process.id], run.startTicks == process.startTicks { return run }
         let machine = ProcessLife.current()
+        let model = MachineModel.current()
         let bundle = process.command.split(separator: "/").last.map(String.init) ?? "tests"
         let name = bundle.hasSuffix(".xctest") ? String(bundle.dropLast(".xctest".count)) : bundle
         let run = ProcessRun(
             id: UniqueID(version7At: now), app: app.name ?? name, version: app.version ?? "0",
             buildID: process.buildID, host: machine.host, pid: process.id,
-            bootID: machine.bootID, startTicks: process.startTicks, started: now)
+            bootID: machine.bootID, startTicks: process.startTicks, started: now,
+            os: model.os, device: model.device)
         runs[process.id] = run
         stores[process.id] = nil
         return run

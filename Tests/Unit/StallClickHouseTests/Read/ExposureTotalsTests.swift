@@ -39,7 +39,7 @@ import Testing
     @Test func `a loop's sums beyond what a stretch may have are read`() throws {
         let run = String(repeating: "r", count: 16)
         played.answers["from process_run"] = Array(
-            "\(run)\tapp\t1.0\t\thost\t1\tboot\t1\t1\n".utf8)
+            "\(run)\tapp\t1.0\t\thost\t1\tboot\t1\t1\t\\N\tiPhone14,2\n".utf8)
         played.answers["select distinct run, hash"] = Array("\(run)\t7\tmain\t250000000\n".utf8)
         let largest = "\(Int64.max)"
         let sums = Array(repeating: largest, count: 6).joined(separator: "\t")

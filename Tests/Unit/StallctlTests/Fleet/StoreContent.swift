@@ -104,7 +104,7 @@ struct StoreContent: Equatable {
             "process_run",
             [
                 "hex(uuid)", "app", "version", "hex(build_id)", "host", "pid", "boot_id",
-                "start_ticks", "started_us",
+                "start_ticks", "started_us", "os", "device",
             ]),
         "loop": row(
             "loop join process_run on process_run.id = loop.run",
