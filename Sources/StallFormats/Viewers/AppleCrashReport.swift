@@ -38,7 +38,7 @@ package struct AppleCrashReport {
         return """
             Incident Identifier: \(report.id.dashed)
             CrashReporter Key:   \(words)
-            Hardware Model:      \(text(run.host))
+            Hardware Model:      \(text(run.device ?? ""))
             Process:             \(text(run.app)) [\(run.pid)]
             Path:                \(text(executable?.path ?? ""))
             Identifier:          \(text(run.app))
@@ -48,7 +48,7 @@ package struct AppleCrashReport {
 
             Date/Time:           \(time(report.start))
             Launch Time:         \(time(run.started))
-            OS Version:          ???
+            OS Version:          \(text(run.os ?? ""))
             Report Version:      104
 
             Exception Type:  \(Self.exceptionType)

@@ -6,7 +6,7 @@ extension StallReport {
     package var reading: String {
         var text = """
             \(verdict.word) app=\(run.app) version=\(run.version) host=\(run.host) pid=\(run.pid) \
-            start=\(start.microseconds) duration=\(duration) state=\(state.word) loop=\(loop)
+            start=\(start.microseconds) duration=\(duration) state=\(state.word) loop=\(loop)\(machine)
 
             """
         for sample in samples {
@@ -19,6 +19,11 @@ extension StallReport {
             text += thread.frames.map(\.reading).joined()
         }
         return text
+    }
+
+    /// Many formats do not have it.
+    private var machine: String {
+        (run.os.map { " os=\($0)" } ?? "") + (run.device.map { " device=\($0)" } ?? "")
     }
 }
 

@@ -56,12 +56,23 @@ class Maker:
         seconds = self.rng.randint(1_600_000_000, 1_900_000_000)
         return seconds * 10**6, datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
 
+    def machine(self):
+        """A system as Apple's writers state it and in its normal form, and a device, with what says that it is unknown."""
+        stated, normal = self.rng.choice([
+            ("iPhone OS 17.4 (21E219)", "iOS 17.4"), ("iOS 16.0.2 (20A380)", "iOS 16.0.2"), ("Mac OS X 14.4 (23E214)", "macOS 14.4"),
+            ("Mac OS X 10.15.7 (19H15)", "Mac OS X 10.15.7"), ("macOS 11.0 (???)", "macOS 11.0"), ("Apple tvOS 15.1 (19J572)", "tvOS 15.1"),
+            ("Unknown (7) 1.0 (???)", None), ("???", None),
+        ])
+        device = self.rng.choice(["iPhone14,5", "Mac15,7", "x86_64", None])
+        return stated, normal, device
+
     # Formats: each gives (text, report), or (text, [report, ...]).
 
     def plcrashreporter(self):
         threads = self.threads(named=0.8)
         start, when = self.time()
         report = Report(threads, app="Photos", version="2.4 (118)", pid=self.rng.randint(1, 99999), start=start)
+        stated, report.os, report.device = self.machine()
         reporter = Thread(len(threads), None, False, [Sample([
             Frame("-[PLCrashReporter generateLiveReportWithThread:error:]", self.path("Photos"), self.binaries["Photos"][1], 4096,
                   kind="interrupted")])])
@@ -71,10 +82,10 @@ class Maker:
             for frame in thread.samples[0].frames:
                 frame.file = frame.line = None
         text = (
-            f"lag happen, detail below: \nIncident Identifier: {self.rng.getrandbits(64):X}\nHardware Model:      x\n"
+            f"lag happen, detail below: \nIncident Identifier: {self.rng.getrandbits(64):X}\nHardware Model:      {report.device or '???'}\n"
             f"Process:         Photos [{report.pid}]\nPath:            {self.path('Photos')}\nIdentifier:      a.b\n"
             f"Version:         2.4 (118)\nCode Type:       ARM-64\n\nDate/Time:       {when} +0000\n"
-            "OS Version:      iPhone OS 17.4 (21E219)\nReport Version:  104\n\nException Type:  SIGTRAP\n"
+            f"OS Version:      {stated}\nReport Version:  104\n\nException Type:  SIGTRAP\n"
             f"Exception Codes: TRAP_TRACE at 0x1000\nCrashed Thread:  {reporter.number}\n\n"
         )
         for thread in threads:
@@ -97,12 +108,15 @@ class Maker:
         report = Report(
             threads, app="Photos", version="3.1 (7)", pid=self.rng.randint(1, 9999), start=start, duration=allowance * 10**7, state="hang")
         order = list(self.binaries)
+        stated, report.os, report.device = self.machine()
+        train, build = stated.rsplit(" ", 1) if " " in stated else (stated, "")
         body = {
             "pid": report.pid, "procName": "Photos", "captureTime": f"{when}.0000 +0000", "faultingThread": 0,
             "bundleInfo": {"CFBundleShortVersionString": "3.1", "CFBundleVersion": "7", "CFBundleIdentifier": "a.b"},
             "termination": {"namespace": "FRONTBOARD", "code": 2343432205, "flags": 6, "reasons": [
                 "<RBSTerminateContext| code:0x8BADF00D explanation:[application<a.b>] exhausted real (wall clock) time allowance "
                 f"of {allowance // 100}.{allowance % 100:02d} seconds>"]},
+            "modelCode": report.device,
             "threads": [], "usedImages": [
                 {"base": base, "size": 1 << 28, "uuid": f"{uuid[:8]}-{uuid[8:12]}-{uuid[12:16]}-{uuid[16:20]}-{uuid[20:]}".upper(),
                  "name": image, "path": self.path(image), "arch": "arm64"} for image, (base, uuid) in self.binaries.items()],
@@ -118,7 +132,15 @@ class Maker:
                     entry |= {"sourceFile": frame.file, "sourceLine": frame.line}
                 frames.append(entry)
             body["threads"].append({"id": thread.number, "frames": frames} | ({"name": thread.name} if thread.name else {}))
+        # Either part states it; the metadata counts where it names a system.
+        is_in_body = self.rng.random() < 0.5
+        if is_in_body:
+            body["osVersion"] = {"train": train, "build": build.strip("()"), "releaseType": "User"}
         head = {"app_name": "Photos", "timestamp": f"{when}.00 +0000", "app_version": "3.1", "build_version": "7", "bug_type": "309"}
+        if not is_in_body or self.rng.random() < 0.5:
+            head["os_version"] = stated
+        if is_in_body and report.os is not None and "os_version" in head:
+            body["osVersion"]["train"] = "iPhone OS 9.9"
         return json.dumps(head) + "\n" + json.dumps(body, indent=self.rng.choice([None, 2])) + "\n", report
 
     def gdb(self):
@@ -175,6 +197,7 @@ class Maker:
         start, when = self.time()
         frames = self.frames(named=0)
         hang = self.rng.randint(3, 200)
+        stated, system, device = self.machine()
         tree = None
         for frame in frames:
             image = frame.image.rsplit("/", 1)[1]
@@ -192,10 +215,10 @@ class Maker:
                     {"threadAttributed": True, "callStackRootFrames": [tree]}]},
                 "diagnosticMetaData": {
                     "appVersion": "2.4", "appBuildVersion": "118", "bundleIdentifier": "com.example.photos",
-                    "osVersion": "iPhone OS 17.0 (21A329)", "deviceType": "iPhone14,5", "hangDuration": f"{hang / 10} sec"}}]}
+                    "osVersion": stated, "deviceType": device, "hangDuration": f"{hang / 10} sec"}}]}
         thread = Thread(0, None, True, [Sample(frames, 20)])
         return json.dumps(payload), Report(
-            [thread], app="com.example.photos", version="2.4 (118)", start=start, duration=hang * 10**8)
+            [thread], app="com.example.photos", version="2.4 (118)", start=start, duration=hang * 10**8, os=system, device=device)
 
 
     def log_prefix(self, name):

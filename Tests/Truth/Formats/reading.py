@@ -77,13 +77,16 @@ class Report:
     start: int = 0
     duration: int = 0
     state: str = "ended"
+    os: Optional[str] = None
+    device: Optional[str] = None
 
     def text(self):
         thread = self.threads[self.stalled]
         loop = "main" if thread.is_main else thread.name or f"thread {thread.number}"
         lines = (
             f"{self.verdict} app={self.app} version={self.version} host={self.host} pid={self.pid} start={self.start} "
-            f"duration={seconds(self.duration)} state={self.state} loop={loop}\n"
+            f"duration={seconds(self.duration)} state={self.state} loop={loop}"
+            f"{f' os={self.os}' if self.os else ''}{f' device={self.device}' if self.device else ''}\n"
         )
         total = sum(sample.count for sample in thread.samples)
         ends = [0]

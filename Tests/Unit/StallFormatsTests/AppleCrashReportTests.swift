@@ -29,6 +29,7 @@ import Testing
         let read = try #require(try Self.read(writer.text()))
         #expect(read.run.app == report.run.app && read.run.version == report.run.version)
         #expect(read.run.pid == report.run.pid && read.start == report.start)
+        #expect(read.run.os == report.run.os && read.run.device == report.run.device)
         let stacks = Dictionary(
             grouping: report.samples.filter { !$0.isLate && !$0.frames.isEmpty }, by: \.frames)
         if !stacks.isEmpty {

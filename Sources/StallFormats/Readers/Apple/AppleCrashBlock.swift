@@ -58,6 +58,7 @@ struct AppleCrashBlock {
         report.pid = pid
         report.version = AppleHeader.version(header["Version"], isSwapped: isVersionSwapped)
         report.start = header["Date/Time"].flatMap(AppleHeader.time)
+        report.takeMachine(os: header["OS Version"], device: header["Hardware Model"])
         report.images = images
         report.identifier = header["Incident Identifier"].flatMap { $0.contains("?") ? nil : $0 }
         // The kernel's name of a process is cut off, which PLCrashReporter writes.

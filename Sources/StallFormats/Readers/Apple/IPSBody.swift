@@ -35,6 +35,8 @@ struct IPSBody {
             build: body["bundleInfo"]?["CFBundleVersion"]?.word)
         report.pid = body["pid"]?.integer(Int32.self)
         report.start = body["captureTime"]?.text.flatMap(AppleHeader.time)
+        report.takeMachine(
+            os: body["osVersion"]?["train"]?.text, device: body["modelCode"]?.text)
         report.images = images.compactMap { image in
             let (end, isWrong) = image.base.addingReportingOverflow(image.size)
             guard let path = image.path, image.base > 0, image.size > 0, !isWrong else {

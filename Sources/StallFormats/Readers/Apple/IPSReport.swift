@@ -67,6 +67,7 @@ struct IPSReport: FormatReader {
             metadata["app_version"]?.word, build: metadata["build_version"]?.word)
         // A text body of an old system has them in another order.
         if !version.isEmpty { report.version = version }
+        report.takeMachine(os: metadata["os_version"]?.text, device: report.device)
         if report.start == nil {
             report.start = metadata["timestamp"]?.text.flatMap(AppleHeader.time)
         }

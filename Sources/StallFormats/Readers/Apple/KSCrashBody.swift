@@ -40,6 +40,11 @@ struct KSCrashBody {
             system?["CFBundleShortVersionString"]?.word, build: system?["CFBundleVersion"]?.word)
         report.pid = system?["process_id"]?.integer(Int32.self)
         report.start = header?["timestamp"].flatMap(Self.time)
+        report.takeMachine(
+            os: system?["system_name"]?.text.map {
+                "\($0) \(system?["system_version"]?.word ?? "")"
+            },
+            device: system?["machine"]?.text)
         report.images = images
         let path = system?["CFBundleExecutablePath"]?.text
         report.buildID = images.first { $0.path == path || $0.name == report.app }?.buildID

@@ -98,6 +98,8 @@ struct MetricKitDiagnostic {
         report.version = AppleHeader.version(
             (metadata["appVersion"] ?? node["version"])?.word,
             build: (metadata["appBuildVersion"] ?? metadata["applicationBuildVersion"])?.word)
+        report.takeMachine(
+            os: metadata["osVersion"]?.text, device: metadata["deviceType"]?.text)
         report.pid = metadata["pid"]?.integer(Int32.self)
         // The end of the window that the payload is about: when the hang was is not known.
         report.start = (payload["timeStampEnd"] ?? node["timeStampEnd"])?.text.flatMap(Self.time)

@@ -144,6 +144,8 @@ private struct SampleBlock {
         (report.app, report.pid) = (process, pid)
         report.version = AppleHeader.version(header["Version"], isSwapped: false)
         report.start = header["Date/Time"].flatMap(AppleHeader.time)
+        report.takeMachine(
+            os: header["OS Version"], device: header["Hardware model"] ?? header["Hardware Model"])
         report.take(threads, images)
         report.buildID = images.first { $0.path == header["Path"] || $0.name == process }?.buildID
         // A thread that lived all the time has all samples.

@@ -129,6 +129,8 @@ struct SpindumpBlock {
         report.version = AppleHeader.version(
             header["Version"] ?? process["Version"], isSwapped: false)
         report.start = header["Date/Time"].flatMap(AppleHeader.time)
+        report.takeMachine(
+            os: header["OS Version"], device: header["Hardware model"] ?? header["Hardware Model"])
         report.duration = header["Duration"].flatMap(DurationText.duration) ?? sampled
         var threads = threads.filter { !$0.calls.tree.isEmpty }
         if threads.isEmpty, !heaviest.tree.isEmpty {

@@ -73,6 +73,10 @@ private struct SentryBody {
             app?["app_version"]?.word ?? release.version,
             build: app?["app_build"]?.word ?? release.build)
         report.host = node["server_name"]?.text ?? ""
+        let (system, device) = (node["contexts"]?["os"], node["contexts"]?["device"])
+        report.takeMachine(
+            os: system?["name"]?.text.map { "\($0) \(system?["version"]?.word ?? "")" },
+            device: device?["model"]?.text)
         if report.kind == .hang { (report.duration, report.isAtLeast) = duration }
         report.start = node["timestamp"].flatMap(Self.time)?.before(report.duration)
         report.images = images

@@ -64,12 +64,17 @@ private struct SwiftBacktraceBlock {
     private var images: [Image] = []
     private var section = Section.threads
     private var byteCount = 0
+    private var platform: String?
 
     init(line: Int) { self.line = line }
 
     mutating func take(_ line: ArraySlice<UInt8>) {
         if line.begins(with: "Thread "), line.last == UInt8(ascii: ":") {
             takeThread(line.dropFirst("Thread ".utf8.count).dropLast())
+        } else if line.begins(with: "Platform: "), platform == nil, threads.isEmpty {
+            // `x86_64 Linux (Debian GNU/Linux 12 (bookworm))`: the architecture is first.
+            let words = line.dropFirst("Platform: ".utf8.count)
+            platform = words.drop { $0 != UInt8(ascii: " ") }.trimmed.text
         } else if line.begins(with: "Registers:") {
             section = .registers
         } else if line.begins(with: "Images") {
@@ -133,6 +138,7 @@ private struct SwiftBacktraceBlock {
     func report() -> ForeignReport {
         var report = ForeignReport(kind: .crash, line: line)
         let sorted = SortedImages(images)
+        report.takeMachine(os: platform, device: nil)
         report.images = images
         report.stalledThread = crashed
         report.takeExecutable()

@@ -5,6 +5,8 @@ internal import StallModel
 struct SwiftCrash: Decodable {
     var kind: String
     var timestamp: String?
+    /// `Linux (Debian GNU/Linux 12 (bookworm))`.
+    var platform: String?
     var threads: [Thread]?
     var omittedThreads: Int64?
     var images: [LoadedImage]?
@@ -40,6 +42,7 @@ struct SwiftCrash: Decodable {
     func report(line: Int) -> ForeignReport {
         var report = ForeignReport(kind: .crash, line: line)
         report.start = timestamp.flatMap { try? ReportLine.time($0, "timestamp") }
+        report.takeMachine(os: platform, device: nil)
         report.images = (images ?? []).compactMap(\.image)
         report.takeExecutable()
         let sorted = SortedImages(report.images)
