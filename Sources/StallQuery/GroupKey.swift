@@ -14,13 +14,23 @@ package enum GroupKey: String, CaseIterable, Sendable {
     /// time that the function was on the stack. Needs the stacks: no store has totals by it.
     case inclusive
     case cause, loop, version, host, app
+    /// The operating system, and the device's model. No store has totals by them.
+    case os, device
 
     /// Whether the stall itself decides the group, by its functions or its cause. All such groups have the same watched
     /// time.
     package var isOfStalls: Bool {
         switch self {
         case .signature, .family, .function, .inclusive, .cause: true
-        case .loop, .version, .host, .app: false
+        case .loop, .version, .host, .app, .os, .device: false
+        }
+    }
+
+    /// Whether it is answered from reports: no store has totals by it.
+    package var needsReports: Bool {
+        switch self {
+        case .inclusive, .os, .device: true
+        case .signature, .family, .function, .cause, .loop, .version, .host, .app: false
         }
     }
 }

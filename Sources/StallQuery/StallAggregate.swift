@@ -82,7 +82,7 @@ package struct StallAggregate: Hashable, Sendable {
 /// A query for aggregates.
 package struct AggregateQuestion: Hashable, Sendable {
     package var filter: ReportFilter
-    /// The property that defines a group: any key but `inclusive`.
+    /// The property that defines a group: any key that does not need reports.
     package var key: GroupKey
     /// Also add up each group by day; reads more rows.
     package var withDays: Bool

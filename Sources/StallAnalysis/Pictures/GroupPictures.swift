@@ -33,6 +33,8 @@ package struct GroupPicture: Sendable {
     package var locks: [(edge: LockEdge, total: CountAndTime)] = []
     package var versions: [(name: String, total: CountAndTime)] = []
     package var hosts: [(name: String, total: CountAndTime)] = []
+    package var systems: [(name: String, total: CountAndTime)] = []
+    package var devices: [(name: String, total: CountAndTime)] = []
     /// The stalls that the store still has.
     package var seen = CountAndTime()
     /// The longest of them, and on which side it is.
@@ -94,6 +96,8 @@ package struct GroupPictures {
         var locks: [LockEdge: CountAndTime] = [:]
         var versions: [String: CountAndTime] = [:]
         var hosts: [String: CountAndTime] = [:]
+        var systems: [String: CountAndTime] = [:]
+        var devices: [String: CountAndTime] = [:]
         var seen = CountAndTime()
         var longest: (id: UniqueID, side: Int, duration: Duration)?
     }
@@ -176,6 +180,10 @@ package struct GroupPictures {
         collected[number].bins[PicturedTime.bin(of: trace.duration)] += 1
         Self.add(version, trace.duration, to: &collected[number].versions)
         Self.add(trace.run.host, trace.duration, to: &collected[number].hosts)
+        Self.add(
+            trace.run.os ?? "unknown os", trace.duration, to: &collected[number].systems)
+        Self.add(
+            trace.run.device ?? "unknown device", trace.duration, to: &collected[number].devices)
         if trace.cause?.cause == .lock, let holder = trace.holder {
             let function = try holderFunction(holder, trace.run.buildID, lookup)
             let thread = holder.name.map { "'\($0)'" } ?? "a thread"
@@ -263,7 +271,9 @@ package struct GroupPictures {
                 flame: flame.drawn(limit: nodeLimit), trend: part.trend, bins: part.bins,
                 locks: Self.sorted(part.locks, by: \.waiter).map { ($0.name, $0.total) },
                 versions: Self.sorted(part.versions, by: \.self),
-                hosts: Self.sorted(part.hosts, by: \.self), seen: part.seen,
+                hosts: Self.sorted(part.hosts, by: \.self),
+                systems: Self.sorted(part.systems, by: \.self),
+                devices: Self.sorted(part.devices, by: \.self), seen: part.seen,
                 longest: part.longest.map { ($0.id, $0.side) })
         }
     }

@@ -24,6 +24,9 @@ package struct ListingRow: Encodable {
     @Nullable package var wait: String?
     /// Null if no cause was determined.
     @Nullable package var cause: String?
+    /// Null if unknown, as `device`.
+    @Nullable package var os: String?
+    @Nullable package var device: String?
 
     package init(_ entry: Listing.Entry) {
         id = entry.report.id.description
@@ -42,6 +45,8 @@ package struct ListingRow: Encodable {
         frames = entry.signature.keyFrames
         wait = entry.signature.wait?.rawValue
         cause = entry.report.cause?.word
+        os = entry.run.os
+        device = entry.run.device
     }
 }
 

@@ -458,6 +458,8 @@ struct RollUpQuery {
             .version(app: dimensions[dimension].app, version: dimensions[dimension].version)
         case .host: .name(host)
         case .app: .name(dimensions[dimension].app)
+        // Nor by what only process runs have.
+        case .os, .device: .name("")
         }
     }
 

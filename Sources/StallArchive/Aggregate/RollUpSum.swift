@@ -246,7 +246,7 @@ extension GroupKey {
     var isOfFunctions: Bool {
         switch self {
         case .signature, .family, .function, .inclusive: true
-        case .cause, .loop, .version, .host, .app: false
+        case .cause, .loop, .version, .host, .app, .os, .device: false
         }
     }
 }

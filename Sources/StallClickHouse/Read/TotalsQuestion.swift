@@ -248,7 +248,7 @@ struct TotalsQuestion {
         case .version: "concat(app, '\\0', version)"
         case .loop: "loop_name"
         case .cause: "toString(cause)"
-        case .signature, .family, .function, .inclusive, .host: "''"
+        case .signature, .family, .function, .inclusive, .host, .os, .device: "''"
         }
     }
 
@@ -258,7 +258,7 @@ struct TotalsQuestion {
         case .version: cell.app + "\0" + cell.version
         case .loop: cell.loop
         case .cause: "\(cell.cause)"
-        case .signature, .family, .function, .inclusive, .host: ""
+        case .signature, .family, .function, .inclusive, .host, .os, .device: ""
         }
     }
 
@@ -381,7 +381,7 @@ extension GroupKey {
     var isOfFunctions: Bool {
         switch self {
         case .signature, .family, .function, .inclusive: true
-        case .cause, .loop, .version, .host, .app: false
+        case .cause, .loop, .version, .host, .app, .os, .device: false
         }
     }
 }

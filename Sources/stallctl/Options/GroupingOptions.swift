@@ -114,6 +114,11 @@ struct GroupingOptions: ParsableArguments {
                 "stallctl: \(store.path): reports of \(time.rfc3339.prefix(10)) were pruned; the stalls of the part of that day (UTC) that was asked for are missing"
                     .printable)
         }
+        if key.needsReports, try question.lacksReports, let time = try store.prunedBefore() {
+            say(
+                "stallctl: \(store.path): reports from before \(time.rfc3339.prefix(10)) were pruned; stalls by \(key.rawValue) are those of the reports that are left"
+                    .printable)
+        }
         return question
     }
 

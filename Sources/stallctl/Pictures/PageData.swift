@@ -22,6 +22,8 @@ struct PageData: Encodable {
         var locks: [Lock]
         var versions: [Named]
         var hosts: [Named]
+        var systems: [Named]
+        var devices: [Named]
     }
 
     struct Example: Encodable {
@@ -128,7 +130,8 @@ struct PageData: Encodable {
                         holder: number(of: edge.holder), count: total.count,
                         us: total.time.microseconds, deadlock: edge.isDeadlock)
                 },
-                versions: named(picture.versions), hosts: named(picture.hosts)))
+                versions: named(picture.versions), hosts: named(picture.hosts),
+                systems: named(picture.systems), devices: named(picture.devices)))
     }
 
     private mutating func named(_ names: [(name: String, total: CountAndTime)]) -> [Named] {

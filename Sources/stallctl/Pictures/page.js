@@ -517,6 +517,8 @@ function drawGroup(section, group) {
   drawHistogram(pair, group);
   drawNames(pair, "Versions", group.versions);
   drawNames(pair, "Hosts", group.hosts);
+  drawNames(pair, "Systems", group.systems);
+  drawNames(pair, "Devices", group.devices);
 }
 
 function drawOverview() {

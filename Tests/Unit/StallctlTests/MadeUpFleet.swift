@@ -21,12 +21,14 @@ struct MadeUpFleet {
     init(seed: UInt64, reportsOfRun count: Int = 30, hasTies: Bool = false) {
         self.hasTies = hasTies
         random = SeededGenerator(seed: seed)
-        for (app, version) in [
-            ("photos", "1.0"), ("photos", "1.0"), ("photos", "2.0"), ("mail", "2.0"),
-        ] {
-            let run = SampleReports.run(
+        for (app, version, os, device) in [
+            ("photos", "1.0", "iOS 17.4.1", "iPhone14,2"), ("photos", "1.0", nil, "iPhone14,2"),
+            ("photos", "2.0", "Debian GNU/Linux 12", nil), ("mail", "2.0", "iOS 17.4.1", nil),
+        ] as [(String, String, String?, String?)] {
+            var run = SampleReports.run(
                 app: app, version: version, host: pick(["web-1", "web-2"]),
                 number: 900 + UInt64(runs.count))
+            (run.os, run.device) = (os, device)
             let reports = (0..<count).map { _ in report(of: run) }
             // Of half of the processes.
             let isTimed = Bool.random(using: &random)

@@ -148,10 +148,13 @@ extension GroupKey {
             case .version: run.map { "\($0.app) \($0.version)" }
             case .host: run?.host
             case .app: run?.app
+            case .os: run?.os
+            case .device: run?.device
             }
         switch self {
         case .signature, .inclusive, .family, .function: return group().grouped(by: self)
-        case .cause, .loop, .version, .host, .app: return ReportGroup(fact: fact, of: self)
+        case .cause, .loop, .version, .host, .app, .os, .device:
+            return ReportGroup(fact: fact, of: self)
         }
     }
 }

@@ -38,12 +38,14 @@ extension RankingQuestion {
             switch key {
             case .loop:
                 ranks.loops = table.names.map { places[ReportGroup(fact: $0, of: key).signature] }
-            case .version, .host, .app:
+            case .version, .host, .app, .os, .device:
                 ranks.runs = table.runs.map { run in
-                    let fact =
+                    let fact: String? =
                         switch key {
                         case .version: "\(run.app) \(run.version)"
                         case .host: run.host
+                        case .os: run.os
+                        case .device: run.device
                         default: run.app
                         }
                     return places[ReportGroup(fact: fact, of: key).signature]
@@ -55,7 +57,7 @@ extension RankingQuestion {
                 switch key {
                 case .cause: places[ReportGroup(fact: stall.cause?.word, of: key).signature]
                 case .loop: ranks.loops[stall.loop]
-                case .version, .host, .app: ranks.runs[stall.run]
+                case .version, .host, .app, .os, .device: ranks.runs[stall.run]
                 case .signature, .family, .function, .inclusive: stored.places[stall.signature]
                 }
             if let place { sums.add(stall, place: place) }
@@ -84,7 +86,7 @@ extension RankingQuestion {
     private func storedGroups(_ places: [Int64: Int], rest: Int) throws -> StoredGroups {
         switch key {
         case .signature, .family, .function: break
-        case .inclusive, .cause, .loop, .version, .host, .app: return StoredGroups()
+        case .inclusive, .cause, .loop, .version, .host, .app, .os, .device: return StoredGroups()
         }
         var stored = StoredGroups()
         for group in try store.groups() {

@@ -118,7 +118,9 @@ extension RankingQuestion {
                 try makeBuckets?(first, last)
                 ?? Ranking.sparkline(from: first, through: last, days: starts.map { ($0, 1) })
         }
-        let stacks = Set(stalls.lazy.flatMap { $0.stacks.lazy.map(\.stack) })
+        // Other groups do not depend on stacks.
+        let stacks =
+            key.isOfStalls ? Set(stalls.lazy.flatMap { $0.stacks.lazy.map(\.stack) }) : []
         let groups = rank(
             stalls, runs: selection.runs, frames: try store.frames(ofStacks: stacks), by: order,
             group: key, buckets: buckets, withRuns: withRuns, rules: rules, ranked: ranked)
@@ -150,7 +152,7 @@ extension RankingQuestion {
         withDays: Bool, withDurations: Bool = true,
         buckets makeBuckets: ((UnixTime, UnixTime) throws -> TimeBuckets)? = nil
     ) throws -> Ranking? {
-        guard key != .inclusive, try store.rulesHash() == rules.hash else { return nil }
+        guard !key.needsReports, try store.rulesHash() == rules.hash else { return nil }
         let answer = try store.aggregates(
             AggregateQuestion(
                 filter, by: key, withDays: withDays, withExamples: limit != nil,
@@ -204,6 +206,8 @@ extension RankingQuestion {
     func isLarge(_ ranking: Ranking) -> Bool { ranking.overview.stallCount > exactLimit }
 
     private func warnOfOtherRules() throws {
+        // Rules do not decide these groups.
+        guard key != .os, key != .device else { return }
         guard let stored = try store.rulesHash(), stored != rules.hash else { return }
         // The number of stalls does not depend on the rules.
         let counted = try store.aggregates(

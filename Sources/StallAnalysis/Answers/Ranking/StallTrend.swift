@@ -110,7 +110,7 @@ extension TrendQuestion {
     /// The trend of all groups, where the store adds up its reports by parts of a time; nil if they are to be read.
     private func allExactly() throws -> StallTrend? {
         var filter = ranking.filter
-        guard ranking.key != .inclusive, filter.verdicts?.contains(.stalled) ?? true else {
+        guard !ranking.key.needsReports, filter.verdicts?.contains(.stalled) ?? true else {
             return nil
         }
         filter.verdicts = [.stalled]

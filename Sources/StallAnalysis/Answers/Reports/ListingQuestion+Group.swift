@@ -30,7 +30,7 @@ extension ListingQuestion {
         let store = ranking.store
         guard try store.rulesHash() == ranking.rules.hash else { return nil }
         var days: [Int]
-        if group.key == .inclusive {
+        if group.key.needsReports {
             guard let totals = try store.dailyTotals(ranking.filter) else { return nil }
             days = Array(totals.days.keys)
         } else {

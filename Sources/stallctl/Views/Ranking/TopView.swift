@@ -255,7 +255,7 @@ extension GroupKey {
     var title: String {
         switch self {
         case .signature, .family, .function, .inclusive: "WHERE"
-        case .cause, .loop, .version, .host, .app: rawValue.uppercased()
+        case .cause, .loop, .version, .host, .app, .os, .device: rawValue.uppercased()
         }
     }
 }

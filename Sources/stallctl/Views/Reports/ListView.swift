@@ -13,6 +13,8 @@ struct ListView {
         guard !listing.entries.isEmpty else { return ["No reports."] }
         let apps = Set(listing.entries.map { "\($0.run.app) \($0.run.version)" })
         let hosts = Set(listing.entries.map(\.run.host))
+        let systems = Set(listing.entries.map(\.run.os))
+        let devices = Set(listing.entries.map(\.run.device))
         let columns: [(Table.Column, (Listing.Entry) -> Table.Cell)?] = [
             (.init("ID"), { .init(listing.shortIDs[$0.report.id]) }),
             (.init("BEGAN", spare: 1), { .init($0.report.start.exactText(on: terminal)) }),
@@ -23,6 +25,8 @@ struct ListView {
             apps.count > 1
                 ? (.init("APP", spare: 2), { .init("\($0.run.app) \($0.run.version)") }) : nil,
             hosts.count > 1 ? (.init("HOST", spare: 4), { .init($0.run.host) }) : nil,
+            systems.count > 1 ? (.init("OS", spare: 4), { .init($0.run.os ?? "") }) : nil,
+            devices.count > 1 ? (.init("DEVICE", spare: 4), { .init($0.run.device ?? "") }) : nil,
             (.init("LOOP", spare: 6), { .init($0.report.loop) }),
             (.init("STATE", spare: 3), { state(of: $0.report) }),
             (

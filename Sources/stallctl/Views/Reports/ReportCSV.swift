@@ -9,7 +9,8 @@ internal import StallQuery
 extension ListingRow {
     static let csvHeader = [
         "id", "start", "duration_ms", "state", "verdict", "app", "version", "host", "pid", "loop",
-        "signature", "title", "wait", "frames", "cause", "ending",
+        "signature", "title", "wait", "frames", "cause", "ending", "os",
+        "device",
     ]
 
     var csvFields: [CSVWriter.Field] {
@@ -18,7 +19,7 @@ extension ListingRow {
             .text(app), .text(version), .text(host), .plain("\(pid)"), .text(loop),
             .plain(signature),
             .text(title), .plain(wait ?? ""), .text(frames.joined(separator: " <- ")),
-            .plain(cause ?? ""), .plain(ending ?? ""),
+            .plain(cause ?? ""), .plain(ending ?? ""), .text(os ?? ""), .text(device ?? ""),
         ]
     }
 }
@@ -31,7 +32,7 @@ enum ReportCSV {
         "pid", "loop", "mode", "phase", "activity", "signature", "title", "wait", "frames",
         "sample_count",
         "stack", "ending", "cause", "cause_confidence", "threshold_ms", "detection_delay_ms",
-        "holder", "holder_thread", "own_ms",
+        "holder", "holder_thread", "own_ms", "os", "device",
     ]
 
     /// The row of a report with its frames.
@@ -41,7 +42,7 @@ enum ReportCSV {
         let stack = (heaviest?.frames ?? []).map(\.qualifiedName).joined(separator: separator)
         return stall(report) + process(report) + callout(report)
             + self.group(group, report.cause?.cause) + [.plain("\(report.samples.count)")]
-            + [.text(stack)] + outcome(report)
+            + [.text(stack)] + outcome(report) + machine(report)
     }
 
     // The row in parts: an export of millions writes those that many rows have in common once.
@@ -89,6 +90,10 @@ enum ReportCSV {
                     ? "\((report.duration - report.delayedTime).milliseconds)" : ""),
         ]
     }
+
+    static func machine(_ report: StallReport) -> [CSVWriter.Field] {
+        [.text(report.run.os ?? ""), .text(report.run.device ?? "")]
+    }
 }
 
 /// The same rows of reports whose stacks are numbers.
@@ -104,9 +109,16 @@ struct OutlineCSV {
         var activity: String?
     }
 
+    private struct Process {
+        var loop: Int64
+        var cells: [UInt8] = []
+        /// Of the row's end.
+        var machine: [UInt8] = []
+    }
+
     // Cells that were written before.
     /// By the last digits of the loops' numbers: a fleet has many, and the reports of one follow each other.
-    private var processes: [(loop: Int64, cells: [UInt8])?] = Array(repeating: nil, count: 4096)
+    private var processes: [Process?] = Array(repeating: nil, count: 4096)
     /// Few, of which the last ones are likely.
     private var callouts: [(callout: Callout, cells: [UInt8])] = []
     private var groups: [Group: [UInt8]] = [:]
@@ -133,7 +145,8 @@ struct OutlineCSV {
     ) throws {
         let report = outline.report
         Self.appendStall(report, to: &row)
-        appendProcess(outline, writer, to: &row)
+        let process = process(of: outline, writer)
+        row += process.cells
         appendCallout(report, writer, to: &row)
         appendGroup(outline, writer, to: &row)
         row.append(decimal: Int64(outline.samples.count))
@@ -145,6 +158,7 @@ struct OutlineCSV {
         } else {
             writer.append(ReportCSV.outcome(report), to: &row)
         }
+        row += process.machine
     }
 
     /// The cells of `ReportCSV.stall`.
@@ -177,16 +191,15 @@ struct OutlineCSV {
         row.append(comma)
     }
 
-    private mutating func appendProcess(
-        _ outline: ReportOutline, _ writer: CSVWriter, to row: inout [UInt8]
-    ) {
+    private mutating func process(of outline: ReportOutline, _ writer: CSVWriter) -> Process {
         let loop = outline.loopNumber
         let place = Int(truncatingIfNeeded: loop) & (processes.count - 1)
-        if let known = processes[place], known.loop == loop { return row += known.cells }
-        var cells: [UInt8] = []
-        writer.append(ReportCSV.process(outline.report), to: &cells)
-        processes[place] = (loop, cells)
-        row += cells
+        if let known = processes[place], known.loop == loop { return known }
+        var process = Process(loop: loop)
+        writer.append(ReportCSV.process(outline.report), to: &process.cells)
+        writer.append(ReportCSV.machine(outline.report), to: &process.machine)
+        processes[place] = process
+        return process
     }
 
     private mutating func appendCallout(

@@ -70,12 +70,13 @@ struct ReportView {
             + place.printable + (isProfile ? "" : report.outcome.clause)
     }
 
-    /// `photos 2.3.0, pid 4711, web-2`; of another program's report without those that it lacks.
+    /// `photos 2.3.0, pid 4711, web-2, iOS 17.4.1, iPhone14,2`; without what is unknown.
     private var process: String {
         let run = report.run
         let app = [run.app, run.version].filter { !$0.isEmpty }.joined(separator: " ")
         let pid = run.pid > 0 ? "pid \(run.pid)" : ""
-        return [app, pid, run.host].filter { !$0.isEmpty }.joined(separator: ", ")
+        let machine = [run.host, run.os ?? "", run.device ?? ""]
+        return ([app, pid] + machine).filter { !$0.isEmpty }.joined(separator: ", ")
     }
 
     /// The circumstances of the stall, one sentence per line.

@@ -150,7 +150,9 @@ import Testing
                 // What no roll-up knows is read from reports, which a pruned store lacks: functions anywhere on a
                 // stack, and groups on one host.
                 let isOfHost = !filter.hosts.isEmpty
-                let isOfRollUps = isOfHost ? !key.isOfStalls : isToldByRollUps && key != .inclusive
+                let isOfRollUps =
+                    isOfHost
+                    ? !key.isOfStalls && !key.needsReports : isToldByRollUps && !key.needsReports
                 for order in key == .signature ? RankingOrder.allCases : [.total] {
                     let expected = try agent.question(filter, by: key).ranking(by: order, limit: 5)
                     for other in others where isOfRollUps || !other.isPruned {

@@ -43,7 +43,7 @@ import Testing
         try .utc(from: first, through: last, in: .day)
     }
 
-    @Test(arguments: GroupKey.allCases.filter { $0 != .inclusive && $0 != .host })
+    @Test(arguments: GroupKey.allCases.filter { !$0.needsReports && $0 != .host })
     func `roll-ups rank as reports do`(group: GroupKey) throws {
         try withCentralStore { store in
             let question = RankingQuestion(store: store, filter: ReportFilter(), by: group)
