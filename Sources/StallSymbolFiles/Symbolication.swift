@@ -14,14 +14,17 @@ package struct Symbolication {
 
     /// - Parameters:
     ///   - locations: The locations to resolve; those without a build ID are not.
-    ///   - files: Binaries, separate debug files, or directories of these.
+    ///   - files: Binaries, separate debug files, dSYMs, or directories of these.
+    ///   - dSYMs: Bundles, directories and archives with bundles, or Mach-O files.
     ///   - debugDirectories: Searched by build ID and by the name in a debug link, before those of this machine.
     package init(
-        of locations: [CodeLocation], files: [String], debugDirectories: [String],
+        of locations: [CodeLocation], files: [String], dSYMs: [String] = [],
+        debugDirectories: [String],
         decompressor: @escaping SectionDecompressor
     ) {
         let unresolved = UnresolvedImages(locations)
-        let search = SymbolFileSearch(files, debugDirectories: debugDirectories, for: unresolved)
+        let search = SymbolFileSearch(
+            files, dSYMs: dSYMs, debugDirectories: debugDirectories, for: unresolved)
         refusals = search.refusals
         images = unresolved.images
         symbolizer = Symbolizer(options: search.options, decompressor: decompressor)

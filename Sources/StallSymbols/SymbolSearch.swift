@@ -78,6 +78,20 @@ struct SymbolSearch {
 }
 
 extension [UInt64] {
+    /// The indexes of the numbers in these ranges, ascending.
+    func indices(in ranges: [Range<UInt64>]) -> [Int] {
+        var found: [Int] = []
+        for range in ranges {
+            var index = sortedIndex(notBelow: range.lowerBound)
+            while index < count, self[index] < range.upperBound {
+                found.append(index)
+                index += 1
+            }
+        }
+        // Ranges may overlap, and need not be in order.
+        return found.count < 2 ? found : Set(found).sorted()
+    }
+
     /// The first index of numbers in ascending order at which one is not below `value`.
     func sortedIndex(notBelow value: UInt64) -> Int {
         var (low, high) = (0, count)

@@ -100,6 +100,8 @@ package struct Symbolizer: Sendable {
             }
             let found = file.namedSymbols(at: unnamed.map { $0 &+ file.lowestAddress })
             for (address, symbol) in found.named {
+                var symbol = symbol
+                symbol.start &-= file.lowestAddress
                 details.symbols[address &- file.lowestAddress] = symbol
             }
             details.merged.formUnion(found.merged.map { $0 &- file.lowestAddress })
@@ -113,7 +115,10 @@ package struct Symbolizer: Sendable {
                 var debug = DebugInformation(
                     file, limit: options.debugInformationLimit, isOverBudget: isOverBudget)
             else { return true }
-            for (address, context) in debug.contexts(at: offsets.map { $0 &+ file.lowestAddress }) {
+            for (address, var context) in debug.contexts(
+                at: offsets.map { $0 &+ file.lowestAddress })
+            {
+                context.functionStart? &-= file.lowestAddress
                 details.contexts[address &- file.lowestAddress] = context
             }
             details.isCut = details.isCut || debug.isCut
@@ -123,11 +128,12 @@ package struct Symbolizer: Sendable {
     }
 
     /// Passes every file with the image's build ID to `body`, likeliest first, until it returns false.
-    private func forEachFile(of image: Image, _ body: (_ path: String, ELFFile) -> Bool) {
+    private func forEachFile(of image: Image, _ body: (_ path: String, any ObjectFile) -> Bool) {
         var (paths, seen) = (paths(of: image)[...], Set<String>())
         while let path = paths.popFirst() {
             guard seen.insert(path).inserted, let bytes = bytes(of: image, at: path),
-                let file = ELFFile(bytes, decompressor: decompressor), file.isFile(of: image)
+                let files = try? objectFiles(in: bytes, decompressor: decompressor),
+                let file = files.first(where: { $0.isFile(of: image) })
             else { continue }
             guard body(path, file) else { return }
             if let name = file.debugLink, image.buildID != nil {
@@ -190,21 +196,30 @@ package struct Symbolizer: Sendable {
 
 /// The symbols and contexts from the files of one image, by offset into the image.
 private struct ImageDetails {
-    var symbols: [UInt64: ELFFile.NamedSymbol] = [:]
+    var symbols: [UInt64: NamedSymbol] = [:]
     var contexts: [UInt64: SourceContext] = [:]
     /// Code without a symbol that several functions were merged into.
     var merged: Set<UInt64> = []
     /// The budget was used up before all contexts were found.
     var isCut = false
 
+    /// The function at an offset. The debug information's, where the symbol is of one before it.
+    private func symbol(at offset: UInt64) -> NamedSymbol? {
+        let symbol = symbols[offset]
+        guard let context = contexts[offset], let start = context.functionStart,
+            let name = context.positions.last?.function, symbol.map({ $0.start < start }) ?? true
+        else { return symbol }
+        return NamedSymbol(name: name, isFolded: false, start: start)
+    }
+
     /// The frames at a location: inlined calls, then the function.
     func frames(at location: CodeLocation) -> [Frame] {
         let offset = location.lookupOffset
+        let symbol = symbol(at: offset)
         let positions = contexts[offset]?.positions ?? [SourceContext.Position()]
         return positions.enumerated().map { index, position in
             var frame = Frame(location)
             frame.isInlined = index < positions.count - 1
-            let symbol = symbols[offset]
             frame.rawName = frame.isInlined ? position.function : symbol?.name
             frame.function = frame.rawName.map(readableName)
             // The demangler's wording for functions that the compiler merged.
@@ -223,7 +238,7 @@ private struct ImageDetails {
     }
 }
 
-extension ELFFile {
+extension ObjectFile {
     /// Symbols of another build would be wrong. Without build IDs, at least the sizes must match.
     fileprivate func isFile(of image: Image) -> Bool {
         guard buildID == image.buildID else { return false }

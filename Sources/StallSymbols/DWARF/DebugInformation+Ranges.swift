@@ -19,6 +19,8 @@ extension DebugInformation {
         guard let offset = value.number else { return [] }
         var base = base
         var cursor = ByteCursor(sections.section(".debug_ranges"), at: Int(clamping: offset))
+        let start = cursor.position
+        defer { countRead(cursor.position - start) }
         var ranges: [Range<UInt64>] = []
         while !cursor.isAtEnd {
             let (low, high) = (cursor.uint64(), cursor.uint64())
@@ -44,6 +46,8 @@ extension DebugInformation {
         }
         var base = base
         var cursor = ByteCursor(sections.section(".debug_rnglists"), at: Int(clamping: offset))
+        let start = cursor.position
+        defer { countRead(cursor.position - start) }
         var ranges: [Range<UInt64>] = []
         while !cursor.isAtEnd {
             switch cursor.uint8() {

@@ -5,13 +5,13 @@
 struct DebugSections {
     /// The size of `.debug_info`.
     let infoSize: UInt64
-    private let file: ELFFile
+    private let file: any ObjectFile
     private let limit: UInt64
     private var loaded: [String: [UInt8]] = [:]
     private var window: (start: UInt64, bytes: [UInt8]) = (0, [])
 
     /// Nil without debug information. Sections and units of more than `limit` bytes are not read.
-    init?(_ file: ELFFile, limit: UInt64) {
+    init?(_ file: any ObjectFile, limit: UInt64) {
         guard let size = file.size(of: ".debug_info"), size > 0, size < 1 << 40 else { return nil }
         infoSize = size
         self.file = file

@@ -104,6 +104,8 @@ struct DebugUnit {
 /// The abbreviations of one unit, by code.
 struct AbbreviationTable {
     private var byCode: [UInt64: Abbreviation] = [:]
+    /// How many bytes were read for it.
+    private(set) var size = 0
 
     subscript(code: UInt64) -> Abbreviation? { byCode[code] }
 
@@ -111,6 +113,7 @@ struct AbbreviationTable {
     init(_ section: [UInt8], at offset: UInt64, upTo code: UInt64 = .max) {
         guard offset < UInt64(section.count) else { return }
         var cursor = ByteCursor(section, at: Int(offset))
+        defer { size = cursor.position - Int(offset) }
         while !cursor.isAtEnd {
             let number = cursor.uleb()
             guard number != 0 else { return }

@@ -8,6 +8,8 @@ struct LineProgram {
         var line: Int?
     }
 
+    /// With its tables of files.
+    let size: Int
     private let program: ByteCursor
     private let version: UInt16
     private let minimumLength: UInt64
@@ -15,14 +17,22 @@ struct LineProgram {
     private let lineRange: Int64
     private let opcodeBase: UInt8
     private let operandCounts: [UInt8]
-    private let directories: [String]
-    private let files: [(name: String, directory: UInt64)]
+    private let directories: [Text]
+    private let files: [(name: Text, directory: UInt64)]
+
+    /// A name of the tables. Those in other sections are read when they are used: a hostile table refers to one long
+    /// string from each of its entries.
+    private enum Text {
+        case here(String)
+        case offset(section: String, UInt64)
+    }
 
     init?(_ sections: inout DebugSections, at offset: UInt64, directory: String?) {
         var cursor = ByteCursor(sections.section(".debug_line"), at: Int(clamping: offset))
         let length = Int(cursor.uint32())
         guard length > 8, length <= cursor.end - cursor.position else { return nil }
         let end = cursor.position + length
+        size = length
         version = cursor.uint16()
         guard (2...5).contains(version) else { return nil }
         if version >= 5 {
@@ -43,22 +53,22 @@ struct LineProgram {
         guard lineRange > 0, opcodeBase > 0 else { return nil }
         operandCounts = (1..<max(1, opcodeBase)).map { _ in header.uint8() }
         if version >= 5 {
-            directories = Self.entries(&header, sections).map(\.name)
-            files = Self.entries(&header, sections)
+            directories = Self.entries(&header).map(\.name)
+            files = Self.entries(&header)
         } else {
             // Directory 0 is the unit's compilation directory.
-            var directories = [directory ?? ""]
+            var directories = [Text.here(directory ?? "")]
             while !header.isAtEnd {
                 let name = header.string()
                 if name.isEmpty { break }
-                directories.append(name)
+                directories.append(.here(name))
             }
             // File numbers start at 1.
-            var files = [(name: "", directory: UInt64(0))]
+            var files = [(name: Text.here(""), directory: UInt64(0))]
             while !header.isAtEnd {
                 let name = header.string()
                 if name.isEmpty { break }
-                files.append((name, header.uleb()))
+                files.append((.here(name), header.uleb()))
                 _ = (header.uleb(), header.uleb())
             }
             self.directories = directories
@@ -68,22 +78,21 @@ struct LineProgram {
 
     /// A version 5 table of directories or files.
     private static func entries(
-        _ header: inout ByteCursor, _ sections: DebugSections
-    ) -> [(name: String, directory: UInt64)] {
+        _ header: inout ByteCursor
+    ) -> [(name: Text, directory: UInt64)] {
         let formats = (0..<header.uint8()).map { _ in (content: header.uleb(), form: header.uleb())
         }
         let count = header.uleb()
-        var entries: [(name: String, directory: UInt64)] = []
+        var entries: [(name: Text, directory: UInt64)] = []
         while !formats.isEmpty, entries.count < count, !header.isAtEnd {
-            var entry = (name: "", directory: UInt64(0))
+            var entry = (name: Text.here(""), directory: UInt64(0))
             for format in formats {
                 switch (format.content, format.form) {
-                case (1, 0x08): entry.name = header.string()
+                case (1, 0x08): entry.name = .here(header.string())
                 case (1, 0x0e):
-                    entry.name = sections.string(in: ".debug_str", at: header.unsigned(4)) ?? ""
+                    entry.name = .offset(section: ".debug_str", header.unsigned(4))
                 case (1, 0x1f):
-                    entry.name =
-                        sections.string(in: ".debug_line_str", at: header.unsigned(4)) ?? ""
+                    entry.name = .offset(section: ".debug_line_str", header.unsigned(4))
                 case (2, 0x0b): entry.directory = header.unsigned(1)
                 case (2, 0x05): entry.directory = header.unsigned(2)
                 case (2, 0x0f): entry.directory = header.uleb()
@@ -103,13 +112,20 @@ struct LineProgram {
     }
 
     /// A file's path; nil for names invented by the compiler.
-    func path(of file: UInt64) -> String? {
+    func path(of file: UInt64, _ sections: DebugSections) -> String? {
         guard file < UInt64(files.count) else { return nil }
-        let (name, directory) = files[Int(file)]
+        func text(_ text: Text) -> String {
+            switch text {
+            case .here(let name): name
+            case .offset(let section, let offset): sections.string(in: section, at: offset) ?? ""
+            }
+        }
+        let directory = files[Int(file)].directory
+        let name = text(files[Int(file)].name)
         guard !name.isEmpty, !name.hasPrefix("<") else { return nil }
         guard !name.hasPrefix("/"), directory < UInt64(directories.count) else { return name }
-        let path = Self.joined(directories[Int(directory)], name)
-        return path.hasPrefix("/") || directories.isEmpty ? path : Self.joined(directories[0], path)
+        let path = Self.joined(text(directories[Int(directory)]), name)
+        return path.hasPrefix("/") ? path : Self.joined(text(directories[0]), path)
     }
 
     private static func joined(_ directory: String, _ name: String) -> String {

@@ -19,6 +19,44 @@ extension ByteSource {
         var bytes = [UInt8](repeating: 0, count: Int(count))
         return bytes.withUnsafeMutableBytes { read(into: $0, at: offset) } ? bytes : nil
     }
+
+    /// The zero-ended string at `index` of a table, without reading the rest of it; nil if it is empty, not ended
+    /// within the table, or longer than 16 kB.
+    func string(at index: UInt64, inTableAt offset: UInt64, size tableSize: UInt64) -> String? {
+        guard index < tableSize, offset <= size else { return nil }
+        var text: [UInt8] = []
+        while text.count < 1 << 14 {
+            let place = index + UInt64(text.count)
+            let count = min(256, tableSize &- min(place, tableSize))
+            guard count > 0, let bytes = bytes(at: offset &+ place, count: count) else {
+                return nil
+            }
+            if let end = bytes.firstIndex(of: 0) {
+                text += bytes[..<end]
+                return text.isEmpty ? nil : String(decoding: text, as: UTF8.self)
+            }
+            text += bytes
+        }
+        return nil
+    }
+}
+
+/// A part of other bytes: one architecture's file in a fat one.
+struct BytesPart: ByteSource {
+    let size: UInt64
+    private let whole: any ByteSource
+    private let start: UInt64
+
+    /// Nil if the part is not within the whole.
+    init?(of whole: any ByteSource, at start: UInt64, size: UInt64) {
+        guard start <= whole.size, size <= whole.size - start else { return nil }
+        (self.whole, self.start, self.size) = (whole, start, size)
+    }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) -> Bool {
+        guard offset <= size, UInt64(buffer.count) <= size - offset else { return false }
+        return whole.read(into: buffer, at: start + offset)
+    }
 }
 
 /// An open regular file.

@@ -7,7 +7,7 @@
 package import StallModel
 
 /// A 64-bit little-endian ELF file. **Source:** System V ABI, "Object Files"; elf(5).
-package struct ELFFile {
+package struct ELFFile: ObjectFile {
     /// The lowest address of its segments as linked, and one past the highest.
     let lowestAddress: UInt64
     let highestAddress: UInt64
@@ -47,20 +47,6 @@ package struct ELFFile {
                     BuildID(inNotes: $0, alignment: alignment)
                 }
             }.first
-    }
-
-    /// The name of a function, and whether the linker folded functions with other names into it.
-    struct NamedSymbol {
-        var name: String
-        var isFolded: Bool
-    }
-
-    /// The functions at some addresses.
-    struct NamedSymbols {
-        var named: [UInt64: NamedSymbol] = [:]
-        /// Code without a symbol in a file that has one for every other function, the local ones included: optimizers
-        /// make such bodies of functions that they merge.
-        var merged: Set<UInt64> = []
     }
 
     /// The symbols with these names that other images can use.
@@ -117,12 +103,6 @@ package struct ELFFile {
         }
     }
 
-    /// The bytes of a section by name; nil if it is missing, cannot be decompressed, or exceeds `limit`.
-    func contents(of name: String, limit: UInt64) -> [UInt8]? {
-        guard let size = size(of: name), size <= limit else { return nil }
-        return contents(of: name, from: 0, count: size)
-    }
-
     /// A part of a section; nil if the section is shorter.
     func contents(of name: String, from start: UInt64, count: UInt64) -> [UInt8]? {
         guard let size = size(of: name), start <= size, count <= size - start else { return nil }
@@ -140,6 +120,8 @@ package struct ELFFile {
     var debugLink: String? { string(inSection: ".gnu_debuglink", at: 0) }
 
     var hasSymbolTable: Bool { sections.contains { $0.type == 2 } }
+
+    var hasUnboundedSymbols: Bool { false }
 
     /// Whether the file has compressed debug information, which is only read if the caller supplied a decompressor.
     var hasCompressedDebugInformation: Bool {
@@ -187,47 +169,24 @@ package struct ELFFile {
         }
     }
 
-    /// Aliases of one function differ only in prefixes (`poll`, `__poll`): the plainest exported name wins.
     private func bestName(_ candidates: [Symbol], of table: Section) -> NamedSymbol? {
-        guard sections.indices.contains(Int(table.link)) else { return nil }
+        guard let first = candidates.first, sections.indices.contains(Int(table.link)) else {
+            return nil
+        }
         let strings = sections[Int(table.link)]
         let names = candidates.compactMap { symbol in
             string(at: UInt64(symbol.name), of: strings).map { text in
-                (
-                    isLocal: symbol.isLocal,
+                CandidateName(
                     name: FunctionName(
-                        text: text, isWeak: symbol.isWeak, isIndirect: symbol.isIndirect)
-                )
+                        text: text, isWeak: symbol.isWeak, isIndirect: symbol.isIndirect),
+                    isLocal: symbol.isLocal)
             }
         }
-        func rank(_ one: (isLocal: Bool, name: FunctionName)) -> (Int, Int, String) {
-            let order = (one.name.isSecondary ? 2 : 0) + (one.isLocal ? 1 : 0)
-            return (order, one.name.text.plainness, one.name.text)
-        }
-        return names.min { rank($0) < rank($1) }.map { best in
-            NamedSymbol(
-                name: best.name.text,
-                isFolded: names.map(\.name).areFolded(areAll: table.type == 2))
-        }
+        return names.best(start: first.value, areAll: table.type == 2)
     }
 
     private func string(at index: UInt64, of strings: Section) -> String? {
-        guard index < strings.size, strings.offset <= source.size else { return nil }
-        var text: [UInt8] = []
-        while text.count < 1 << 14 {
-            let place = index + UInt64(text.count)
-            let count = min(256, strings.size &- min(place, strings.size))
-            guard count > 0, let bytes = source.bytes(at: strings.offset &+ place, count: count)
-            else {
-                return nil
-            }
-            if let end = bytes.firstIndex(of: 0) {
-                text += bytes[..<end]
-                return text.isEmpty ? nil : String(decoding: text, as: UTF8.self)
-            }
-            text += bytes
-        }
-        return nil
+        source.string(at: index, inTableAt: strings.offset, size: strings.size)
     }
 }
 
@@ -324,9 +283,4 @@ struct Fields {
             Number(littleEndian: $0.loadUnaligned(fromByteOffset: at, as: Number.self))
         }
     }
-}
-
-extension String {
-    /// Lower for plainer names: leading underscores mark internal names.
-    fileprivate var plainness: Int { prefix { $0 == "_" }.count << 16 + utf8.count }
 }

@@ -260,7 +260,7 @@ import Testing
 
     private func frames(at offset: UInt64, in program: String) throws -> [Frame] {
         let image = Image(
-            path: program, buildID: try #require(SymbolFile(path: program)?.buildID),
+            path: program, buildID: try #require(SymbolFile.files(at: program).first?.buildID),
             loadAddress: 0x10000, endAddress: 0x90000)
         let location = CodeLocation(
             CodeAddress(image.loadAddress + offset, .interrupted), in: image)

@@ -18,12 +18,16 @@ struct Symbolicate: ParsableCommand {
             Known names are replaced only by equally or more detailed ones. Safe while
             an agent writes the store.
 
+            Reports of Apple's systems get their names from dSYMs (--dsym), matched by
+            UUID alone: MetricKit's never have names, .ips files often have none.
+
             The exit code is 1 if a given file could not be used.
 
             EXAMPLES
               stallctl symbolicate build/photos
               stallctl symbolicate --store all.sqlite --debug-dir /srv/symbols
               stallctl symbolicate --version 2.3.0 --json artifacts/2.3.0
+              stallctl symbolicate --dsym Photos.xcarchive --dsym Charts.dSYM
             """)
 
     @OptionGroup var target: StoreOptions
@@ -36,12 +40,20 @@ struct Symbolicate: ParsableCommand {
         completion: .directory)
     var debugDir: [String] = []
 
+    @Option(
+        name: .customLong("dsym"),
+        help: ArgumentHelp(
+            "dSYM bundle, Mach-O file, or directory or .xcarchive to search for bundles. Repeatable.",
+            valueName: "path"),
+        completion: .file())
+    var dSYMs: [String] = []
+
     @OptionGroup var grouping: GroupingOptions
     @OptionGroup var output: OutputOptions
 
     @Argument(
         help: ArgumentHelp(
-            "Binaries with symbols, separate debug files, or directories of these.",
+            "Binaries with symbols, separate debug files, dSYMs, or directories of these.",
             valueName: "binary"),
         completion: .file())
     var binaries: [String] = []
@@ -55,7 +67,7 @@ struct Symbolicate: ParsableCommand {
         let (places, skipped) = try store.places(filters.filter)
         let locations = places.map(\.location)
         let symbols = Symbolication(
-            of: locations, files: binaries, debugDirectories: debugDir,
+            of: locations, files: binaries, dSYMs: dSYMs, debugDirectories: debugDir,
             decompressor: decompressSection)
         for refusal in symbols.refusals { say("stallctl: \(refusal)".printable) }
         let changed = try store.rename(symbols.frames(for: locations))

@@ -116,7 +116,8 @@ import Testing
                     "/nonexistent: no such directory",
                     "\(other.full): build ID \(other.buildID), but the reports' nested has "
                         + "\(program.buildID); not used",
-                    "\(text): not an ELF file; expected a binary or a separate debug file",
+                    "\(text): neither an ELF file nor a Mach-O file for arm64 or x86_64; "
+                        + "expected a binary, a separate debug file or a dSYM",
                     "/nonexistent/x: no such file",
                 ])
             #expect(result.number("changed") == 0 && result.number("named") == 0)

@@ -5,6 +5,8 @@ package import StallModel
 /// The content of a binary or a separate debug file.
 package struct SymbolFile: Equatable, Sendable {
     package let path: String
+    package let isMachO: Bool
+    /// A Mach-O file's UUID.
     package let buildID: BuildID?
     /// Whether it has a full symbol table; a stripped binary has at most its exported names.
     package let hasSymbols: Bool
@@ -13,14 +15,17 @@ package struct SymbolFile: Equatable, Sendable {
     /// Whether it has compressed debug information, which was not read unless `hasLines` is true.
     package let isCompressed: Bool
 
-    /// Opens a file; nil if it is not a readable ELF file.
-    package init?(path: String) {
-        guard let bytes = FileBytes(path: path), let file = ELFFile(bytes) else { return nil }
-        self.init(path: path, file)
+    /// Opens a file: one element, or one for each architecture of a fat Mach-O file.
+    ///
+    /// - Returns: None if it is not a readable ELF or Mach-O file.
+    package static func files(at path: String) throws(MachOFault) -> [SymbolFile] {
+        guard let bytes = FileBytes(path: path) else { return [] }
+        return try objectFiles(in: bytes).map { SymbolFile(path: path, $0) }
     }
 
-    init(path: String, _ file: ELFFile) {
+    init(path: String, _ file: any ObjectFile) {
         self.path = path
+        isMachO = file is MachOFile
         buildID = file.buildID
         hasSymbols = file.hasSymbolTable
         hasLines = (file.size(of: ".debug_info") ?? 0) > 0
