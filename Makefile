@@ -55,7 +55,7 @@ truth-diff: setup
 	@scripts/truth-diff
 
 # Other programs' reports: the examples with their readings, and MADE_UP (1,000) reports of each of eight formats whose content is
-# known; two minutes. SABOTAGE=1 must show wrong.
+# known; two minutes; dSYMs that it builds against llvm-symbolizer. SABOTAGE=1 must show wrong.
 truth-formats: setup
 	@scripts/truth-formats
 

@@ -250,6 +250,7 @@ let truthTools: [Target] = [
     truth(
         "format-truth", ["StallModel", "StallQuery", "StallFormats", "TestSupport"],
         in: "Formats/Tool", settings),
+    truth("dsym-truth", ["StallModel", "StallSymbols"], in: "Formats/Symbols", settings),
 ]
 
 let examples: [Target] = [

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Holds what is read of other programs' reports against what is in them.
 
-    truth_formats.py FORMAT_TRUTH STALLCTL SCRATCH MADE_UP
+    truth_formats.py PROGRAMS SCRATCH MADE_UP
 
 The examples of sample-data/formats have their readings beside them (README.md there says by whom); of the formats in
 made_up.py, MADE_UP reports each are written whose content is known. Then stallctl ingests a directory of all of them among
-unrelated files, MADE_UP x 10 in all, and the stacks of that store as folded stacks. SABOTAGE=1 leaves the innermost functions out.
+unrelated files, MADE_UP x 10 in all, and the stacks of that store as folded stacks (mixed.py). The symbols of dSYMs are held
+against llvm-symbolizer's (dsym.py). SABOTAGE=1 leaves the innermost functions out.
 The last line is the result: truth formats readers=N samples=N wrong=N crashed=N"""
 import glob
 import os
@@ -13,12 +14,14 @@ import re
 import subprocess
 import sys
 
+import dsym
 import made_up
 import mixed
 
-tool, stallctl, scratch, count = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+programs, scratch, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 sabotage = ["--sabotage"] if os.environ.get("SABOTAGE") == "1" else []
 os.makedirs(scratch, exist_ok=True)
+tool = os.path.join(programs, "format-truth")
 
 
 def readings(paths):
@@ -71,9 +74,11 @@ for path, reading in expected.items():
     format = found.get(path, ("unknown", ""))[0]
     if not path.startswith("sample-data") or format not in [format for format, _ in files.values()]:
         files[path] = (format, reading)
+stallctl = os.path.join(programs, "stallctl")
 wrong += mixed.mixed(stallctl, scratch, files, 10 * count)
 for store in [os.path.join(scratch, "mixed.sqlite"), "sample-data/demo.sqlite"]:
     wrong += mixed.folded(stallctl, scratch, store)
+symbols_are_equal = dsym.compare(os.path.join(programs, "dsym-truth"), scratch, sabotage)
 print("truth formats readers=%d samples=%d wrong=%d crashed=%d" % (
     len({format for format, _ in found.values()} - {"unknown"}), len(expected), wrong, crashed))
-sys.exit(1 if wrong or crashed else 0)
+sys.exit(1 if wrong or crashed or not symbols_are_equal else 0)

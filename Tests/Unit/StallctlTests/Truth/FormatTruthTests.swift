@@ -11,8 +11,7 @@ import Testing
         try withTemporaryDirectory { directory in
             let words = [
                 "python3", "Tests/Truth/Formats/truth_formats.py",
-                BuiltProgram.directory.appending(path: "format-truth").path,
-                BuiltProgram.directory.appending(path: "stallctl").path, directory.path, "20",
+                BuiltProgram.directory.path, directory.path, "20",
             ]
             let result = try Oracle.run(
                 "/usr/bin/env", words,
