@@ -815,7 +815,8 @@ def main():
         with open(os.path.join(work, "lines.jsonl"), "w") as file:
             file.write("".join(line + "\n" for line in lines[:2]))
         fuzz = subprocess.run([tools.fuzz, "--seconds", "4" if tools.short else "60", bases[0],
-                               os.path.join(work, "lines.jsonl"), tools.image] + sorted(glob.glob("sample-data/formats/*")),
+                               os.path.join(work, "lines.jsonl"), tools.image] + sorted(glob.glob("sample-data/dsym/*"))
+                              + sorted(glob.glob("sample-data/formats/*")),
                               stdout=subprocess.PIPE)
         counts = dict(part.split("=") for part in fuzz.stdout.decode().split() if "=" in part)
         if fuzz.returncode:

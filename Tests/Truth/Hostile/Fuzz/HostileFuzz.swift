@@ -1,7 +1,7 @@
-// Mutates stores, JSON lines, ELF images with their DWARF, .eh_frame tables and reports of other programs in this process,
-// and passes each to its reader. A crash ends the process, which its parent detects.
+// Mutates stores, JSON lines, ELF images and dSYMs with their DWARF, .eh_frame tables and reports of other programs in
+// this process, and passes each to its reader. A crash ends the process, which its parent detects.
 //
-//     hostile-fuzz [--seconds N | --executions N] STORE LINES ELF [REPORT...]
+//     hostile-fuzz [--seconds N | --executions N] STORE LINES ELF [REPORT | DSYM]...
 //
 // Without coverage: SwiftPM gives an executable its own main, which libFuzzer needs to provide. Inputs are valid, and
 // mutations are those that break parsers: extremes, flipped bits, swapped and missing parts.
@@ -255,14 +255,18 @@ struct HostileFuzz {
             }
         }
         guard files.count >= 3 else {
-            say("usage: hostile-fuzz [--seconds N | --executions N] STORE LINES ELF [REPORT...]")
+            say(
+                "usage: hostile-fuzz [--seconds N | --executions N] STORE LINES ELF [REPORT | DSYM]..."
+            )
             exit(64)
         }
+        let others = files.dropFirst(3)
+        let dSYMs = others.map(contents).filter(isDSYM)
         let targets =
             [
                 storeTarget(contents(of: files[0])), lineTarget(contents(of: files[1])),
                 imageTarget(contents(of: files[2])), tableTarget(),
-            ] + reportTargets(files.dropFirst(3))
+            ] + (dSYMs.isEmpty ? [] : [dsymTarget(dSYMs)]) + reportTargets(others)
         var total = 0
         for (index, target) in targets.enumerated() {
             var random = Random(state: UInt64(index))
