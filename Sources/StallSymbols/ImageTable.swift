@@ -9,13 +9,11 @@ package import StallModel
 package struct ImageTable: Sendable {
     /// In the loader's order: the executable first.
     package let images: [Image]
-    private let byAddress: [Image]
+    private let byAddress: SortedImages
 
     package init(images: [Image]) {
         self.images = images
-        byAddress = sortedPlaces(images.count) {
-            images[$0].loadAddress < images[$1].loadAddress
-        }.map { images[$0] }
+        byAddress = SortedImages(images)
     }
 
     /// The images that are loaded now, and those that were unloaded lately and whose place is still free: stacks may
@@ -37,15 +35,7 @@ package struct ImageTable: Sendable {
     package static func rememberLoaded() -> Bool { stall_image_list_remember() }
 
     /// The image whose mapping contains an address.
-    package func image(containing address: UInt64) -> Image? {
-        var (low, high) = (0, byAddress.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if byAddress[middle].loadAddress <= address { low = middle + 1 } else { high = middle }
-        }
-        guard low > 0, address < byAddress[low - 1].endAddress else { return nil }
-        return byAddress[low - 1]
-    }
+    package func image(containing address: UInt64) -> Image? { byAddress.image(at: address) }
 
     /// Locates every address of a stack in its image. A return address belongs to the image of its call.
     ///

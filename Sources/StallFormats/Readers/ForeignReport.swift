@@ -104,25 +104,3 @@ extension ForeignFrame {
         self.kind = kind
     }
 }
-
-/// The binaries of a report, for look-ups by address.
-struct SortedImages {
-    private let images: [Image]
-
-    init(_ images: [Image]) { self.images = images.sorted { $0.loadAddress < $1.loadAddress } }
-
-    func image(at address: UInt64) -> Image? {
-        var range = images.indices
-        while !range.isEmpty {
-            let middle = range.lowerBound + range.count / 2
-            if images[middle].loadAddress <= address {
-                range = middle + 1..<range.upperBound
-            } else {
-                range = range.lowerBound..<middle
-            }
-        }
-        guard range.lowerBound > 0 else { return nil }
-        let image = images[range.lowerBound - 1]
-        return address < image.endAddress ? image : nil
-    }
-}

@@ -21,7 +21,9 @@ extension IngestCommand {
     /// Imports what is there now.
     ///
     /// - Returns: Whether anything could not be imported.
-    func runOnce(_ remote: any RemoteStore, _ stop: StopSignal) throws -> Bool {
+    func runOnce(
+        _ remote: any RemoteStore, _ recognized: RecognizedFiles, _ stop: StopSignal
+    ) throws -> Bool {
         let progress = ProgressLine()
         let rules = try grouping.rulesInForce(of: remote, target.path)
         let grouper = DefaultGrouper(rules: rules)
@@ -37,7 +39,7 @@ extension IngestCommand {
                         stop.waits(forInput: descriptor)
                     }
                 },
-                isReports: { ReportFiles.format(ofFile: $0) != nil },
+                isReports: { recognized.hasReports($0) },
                 isCancelled: { stop.isRequested }
             ) { progress.show($0) }
             if result.hasChanges { try UnfinishedNames.complete(path: path, grouper: grouper) }

@@ -112,7 +112,7 @@ struct IngestCommand: ParsableCommand {
 
     func run() throws {
         if dryRun { return try showReadings() }
-        let stop = StopSignal()
+        let (stop, recognized) = (StopSignal(), RecognizedFiles())
         let path = target.pathToCreate()
         let remote = try StoreOpener.remote(path)
         if remote != nil { try expectRemoteOptions() }
@@ -122,7 +122,8 @@ struct IngestCommand: ParsableCommand {
         repeat {
             do {
                 hasFailed =
-                    try remote.map { try runOnce($0, stop) } ?? runOnce(path, stop)
+                    try remote.map { try runOnce($0, recognized, stop) }
+                    ?? runOnce(path, recognized, stop)
                 (hasRun, lastError) = (true, "")
             } catch  where watch && hasRun && !(error is OutputError) {
                 // In --watch mode, a full disk or a long job of another process is not fatal.
@@ -138,7 +139,9 @@ struct IngestCommand: ParsableCommand {
     /// Imports what is there now.
     ///
     /// - Returns: Whether anything could not be imported.
-    private func runOnce(_ path: String, _ stop: StopSignal) throws -> Bool {
+    private func runOnce(
+        _ path: String, _ recognized: RecognizedFiles, _ stop: StopSignal
+    ) throws -> Bool {
         let lock = try JobLock(store: path, waitSeconds: wait) { stop.isRequested }
         defer { withExtendedLifetime(lock) {} }
         var job = IngestJob(store: path, paths: paths)
@@ -157,7 +160,7 @@ struct IngestCommand: ParsableCommand {
                     stop.waits(forInput: descriptor)
                 }
             },
-            isReports: { ReportFiles.format(ofFile: $0) != nil },
+            isReports: { recognized.hasReports($0) },
             isCancelled: { stop.isRequested }
         ) { progress.show($0) }
         progress.clear()

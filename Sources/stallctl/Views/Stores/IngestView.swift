@@ -66,7 +66,10 @@ enum IngestView {
 
     /// The reports that came in each other program's format.
     static func formatLines(of summary: IngestSummary) -> [String] {
-        summary.otherFormats.map { format in
+        let formats = summary.otherFormats
+        // Then the sentence says the same.
+        if formats.first?.files == summary.files.count { return [] }
+        return formats.map { format in
             var text = "\(format.name): \(counted(format.added, "new report"))"
             if format.changed > 0 { text += ", updated \(format.changed)" }
             text += " from \(counted(format.files, "file"))"
