@@ -39,7 +39,7 @@ public struct ProcessRun: Hashable, Sendable {
         self.bootID = bootID
         self.startTicks = startTicks
         self.started = started
-        self.os = os
-        self.device = device
+        self.os = os?.isEmpty == true ? nil : os
+        self.device = device?.isEmpty == true ? nil : device
     }
 }

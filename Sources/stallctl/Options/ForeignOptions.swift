@@ -49,7 +49,11 @@ struct ForeignOptions: ParsableArguments {
         do { _ = try assumeDuration.map(readDuration) } catch {
             throw ValidationError("--assume-duration: \(error)")
         }
-        do { _ = try sampleInterval.map(readDuration) } catch {
+        do {
+            if let interval = try sampleInterval.map(readDuration), interval <= .zero {
+                throw ValidationError("it must be more than 0.")
+            }
+        } catch {
             throw ValidationError("--sample-interval: \(error)")
         }
     }

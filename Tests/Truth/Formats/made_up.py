@@ -364,13 +364,14 @@ class Maker:
             for _ in range(self.rng.randint(len(stacks), 20)):
                 ids = self.rng.choice(list(stacks))
                 values = [self.rng.randint(1, 9), self.rng.randint(1, 10**9)]
-                stacks[ids][1] += values[1 if chosen is None else chosen]
+                # The time, whichever is shown first.
+                stacks[ids][1] += values[1]
                 text += msg(2, (packed(1, ids) if self.rng.random() < 0.5 else b"".join(num(1, id) for id in ids))
                             + packed(2, values) + p.label("thread id", 100 + group) + p.label("thread name", f"worker {group}"))
-                stacks[ids] = stacks.pop(ids) if stacks[ids][1] == values[1 if chosen is None else chosen] else stacks[ids]
+                stacks[ids] = stacks.pop(ids) if stacks[ids][1] == values[1] else stacks[ids]
             seen = [Sample(made, count) for made, count in stacks.values() if count]
             reports.append(Report(
-                [Thread(100 + group, f"worker {group}", False, seen)], app="Photos", start=start // 1000, duration=duration))
+                [Thread(100 + group, f"worker {group}", False, seen)], app="Photos", start=start // 1000, duration=sum(sample.count for sample in seen)))
         if chosen is not None:
             text += num(14, p.text(["samples", "wall"][chosen]))
         return text + p.table() + num(9, start) + num(10, duration), reports

@@ -132,4 +132,76 @@ import Testing
         #expect(read.reports.isEmpty)
         #expect(read.faults.map(\.reason) == ["no samples are of the event sched"])
     }
+
+    // MARK: pprof
+
+    /// A profile of one stack, whose values are of these types and units.
+    private static func pprof(
+        _ values: [(type: String, unit: String, value: Int64)], period: Int64 = 0
+    ) -> [UInt8] {
+        var strings = [""]
+        func number(of text: String) -> Int64 {
+            strings.append(text)
+            return Int64(strings.count - 1)
+        }
+        func valueType(_ type: String, _ unit: String) -> ProtobufMessage {
+            var message = ProtobufMessage()
+            message.add(1, number(of: type))
+            message.add(2, number(of: unit))
+            return message
+        }
+        var profile = ProtobufMessage()
+        for value in values { profile.add(1, valueType(value.type, value.unit)) }
+        var sample = ProtobufMessage(packed: 1, [1])
+        sample.add(packed: 2, values.map(\.value))
+        profile.add(2, sample)
+        var line = ProtobufMessage()
+        line.add(1, 1)
+        var location = line
+        location.add(4, line)
+        profile.add(4, location)
+        var function = line
+        function.add(2, number(of: "work"))
+        profile.add(5, function)
+        if period > 0 { profile.add(11, valueType("cpu", "nanoseconds")) }
+        for string in strings { profile.add(6, Array(string.utf8)) }
+        profile.add(9, 1_795_166_071_000_000_000)
+        // The profile was taken for half a minute.
+        profile.add(10, 30_000_000_000)
+        profile.add(12, period)
+        return profile.bytes
+    }
+
+    private static func duration(
+        _ bytes: [UInt8], interval: Duration? = nil
+    ) throws(LineFault) -> Duration? {
+        var options = ReadingOptions()
+        options.sampleInterval = interval
+        var feed = ForeignReports.feed(
+            ByteStream(bytes: bytes), options, modified: UnixTime(microseconds: 0))
+        guard case .report(let portable)? = try feed.next() else { return nil }
+        return portable.report.duration
+    }
+
+    @Test func `a profile lasts as long as its samples, in their unit`() throws {
+        let count = (type: "samples", unit: "count", value: Int64(3))
+        let time = (type: "cpu", unit: "nanoseconds", value: Int64(30_000_000))
+        for values in [[time], [count, time], [time, count]] {
+            #expect(
+                try Self.duration(Self.pprof(values), interval: .seconds(1)) == .milliseconds(30))
+        }
+        #expect(try Self.duration(Self.pprof([("wall", "milliseconds", 7)])) == .milliseconds(7))
+        #expect(try Self.duration(Self.pprof([count])) == .zero)
+        #expect(try Self.duration(Self.pprof([count], period: 10_000_000)) == .milliseconds(30))
+        #expect(
+            try Self.duration(Self.pprof([count]), interval: .milliseconds(4)) == .milliseconds(12))
+    }
+
+    @Test(arguments: [
+        ("inuse_space", "bytes"), ("alloc_objects", "count"), ("goroutine", "count"),
+    ]) func `bytes and objects are no time`(type: String, unit: String) {
+        #expect(throws: LineFault.self) {
+            try Self.duration(Self.pprof([(type, unit, 5)]), interval: .seconds(1))
+        }
+    }
 }

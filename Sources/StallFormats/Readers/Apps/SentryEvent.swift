@@ -67,6 +67,7 @@ private struct SentryBody {
     func report(line: Int) -> ForeignReport {
         var report = ForeignReport(kind: kind, line: line)
         guard !report.isOther else { return report }
+        report.identifier = node["event_id"]?.text
         let (app, release) = (node["contexts"]?["app"], release)
         report.app = app?["app_identifier"]?.text ?? release.name ?? app?["app_name"]?.text ?? ""
         report.version = AppleHeader.version(
@@ -88,14 +89,18 @@ private struct SentryBody {
         guard let exception else { return .other("an event without an exception") }
         let type = exception["type"]?.text ?? ""
         let mechanism = exception["mechanism"]?["type"]?.text ?? ""
-        if ["AppHang", "ANR"].contains(mechanism) || type.contains("App Hang")
-            || ["ApplicationNotResponding", "Application Not Responding"].contains(type)
+        if ["AppHang", "ANR", "mx_hang_diagnostic"].contains(mechanism)
+            || type.contains("App Hang") || Self.hangTypes.contains(type)
         {
             return .hang
         }
         return exception["mechanism"]?["handled"]?.isFalse == true
             ? .crash : .other("an error that was handled")
     }
+
+    private static let hangTypes = [
+        "ApplicationNotResponding", "Application Not Responding", "MXHangDiagnostic",
+    ]
 
     /// `NAME@VERSION+BUILD`.
     private var release: (name: String?, version: String?, build: String?) {
@@ -109,7 +114,8 @@ private struct SentryBody {
         )
     }
 
-    /// `App hanging for at least 2000 ms.`, `App hanging between 2.0 and 2.4 seconds.` or `App hang detected: 3.2 sec`.
+    /// `App hanging for at least 2000 ms.`, `App hanging between 2.0 and 2.4 seconds.`, `App hang detected: 3.2 sec` or
+    /// `MXHangDiagnostic hangDuration:6.6 sec`.
     private var duration: (Duration?, isAtLeast: Bool) {
         guard let text = exception?["value"]?.text else { return (nil, false) }
         if let found = text.firstRange(of: "for at least ") {
@@ -124,13 +130,15 @@ private struct SentryBody {
                 DurationText.duration("\(text[found.upperBound..<and.lowerBound]) \(unit)"), false
             )
         }
-        let found = text.firstRange(of: "detected: ")
+        let found = text.firstRange(of: "detected: ") ?? text.firstRange(of: "hangDuration:")
         return (found.flatMap { DurationText.duration(String(text[$0.upperBound...])) }, false)
     }
 
-    /// Seconds since 1970, or a text.
+    /// Seconds since 1970, or a text, which is in UTC where it has no time zone.
     private static func time(_ node: JSONNode) -> UnixTime? {
-        if let text = node.text, let time = try? ReportLine.time(text, "time") { return time }
+        for text in node.text.map({ [$0, $0 + "Z"] }) ?? [] {
+            if let time = try? ReportLine.time(text, "time") { return time }
+        }
         guard let seconds = node.double, (0...1e11).contains(seconds) else { return nil }
         return UnixTime(microseconds: Int64((seconds * 1e6).rounded()))
     }
@@ -154,14 +162,15 @@ private struct SentryBody {
 
     private func addThreads(to report: inout ForeignReport) {
         let sorted = SortedImages(images)
-        let stuck = exception?["thread_id"]?.integer(Int32.self)
+        let stuck = exception?["thread_id"]?.integer(Int64.self)
         for (place, node) in Self.values(node["threads"]).enumerated() {
-            let name = node["name"]?.text
+            let (id, name) = (node["id"]?.integer(Int64.self), node["name"]?.text)
+            // Those of Darwin may be addresses.
             var thread = ForeignThread(
-                number: node["id"]?.integer(Int32.self) ?? Int32(truncatingIfNeeded: place),
+                number: id.flatMap(Int32.init(exactly:)) ?? Int32(truncatingIfNeeded: place),
                 name: name?.isEmpty == false ? name : nil, isMain: node["main"]?.isTrue == true)
             if let sample = Self.sample(node["stacktrace"], sorted) { thread.samples = [sample] }
-            if stuck != nil ? thread.number == stuck : node["crashed"]?.isTrue == true,
+            if stuck != nil ? id == stuck : node["crashed"]?.isTrue == true,
                 report.stalledThread == nil
             {
                 report.stalledThread = report.threads.count
@@ -172,10 +181,14 @@ private struct SentryBody {
         // The exception has the stack of its thread, which then has none of its own.
         guard let sample = Self.sample(exception?["stacktrace"], sorted) else { return }
         if let place = report.stalledThread {
-            if report.threads[place].samples.isEmpty { report.threads[place].samples = [sample] }
+            // Another stack of a thread that the event does not call its own is of another moment.
+            if stuck == nil || report.threads[place].samples.isEmpty {
+                report.threads[place].samples = [sample]
+            }
         } else {
             report.stalledThread = report.threads.count
-            report.threads.append(ForeignThread(number: stuck ?? 0, samples: [sample]))
+            let number = stuck.flatMap(Int32.init(exactly:)) ?? 0
+            report.threads.append(ForeignThread(number: number, samples: [sample]))
         }
     }
 

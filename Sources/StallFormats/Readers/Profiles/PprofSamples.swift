@@ -103,7 +103,6 @@ struct PprofSamples: FormatReader {
         if profile.tables.time > 0 {
             report.start = UnixTime(microseconds: profile.tables.time / 1000)
         }
-        if profile.tables.duration > 0 { report.duration = .nanoseconds(profile.tables.duration) }
         let name = profile.tables.string(key.loop != 0 ? key.loop : key.name)
         var thread = ForeignThread(
             number: key.tid ?? Int32(truncatingIfNeeded: group + 1), name: name.isEmpty ? nil : name
@@ -111,8 +110,22 @@ struct PprofSamples: FormatReader {
         thread.samples = samples(profile.kept(stacks), &profile)
         let all = stacks.reduce(0.0) { $0 + Double(profile.counts[$1]) }
         thread.omittedCount = max(0, all - thread.samples.reduce(0.0) { $0 + Double($1.count) })
+        // The time that the profile was taken for is no thread's.
+        report.duration = duration(ofCount: all, &profile)
         report.threads = [thread]
         return report
+    }
+
+    private func duration(ofCount count: Double, _ profile: inout PprofStacks) -> Duration? {
+        let nanoseconds: Double
+        switch profile.unit {
+        case .time(let unit): nanoseconds = count * Double(unit)
+        case .count:
+            guard let interval = profile.tables.sampleInterval() else { return nil }
+            nanoseconds = count * Double(interval.nanoseconds)
+        case .other: return nil
+        }
+        return .nanoseconds(Int64(exactly: nanoseconds.rounded()) ?? .max)
     }
 
     /// - Parameter stacks: In the order of the profile, in which the samples are, too.

@@ -28,6 +28,7 @@ struct PprofStacks {
     var tables: PprofTables
     private let bytes: [UInt8]
     private let value: Int
+    let unit: PprofUnit
     private var places: [Key: Int] = [:]
     private var labels: [Int: Label] = [:]
     /// The number of the group and those of the locations, in eight bytes each.
@@ -38,7 +39,7 @@ struct PprofStacks {
     init(_ bytes: [UInt8]) throws(NoStall) {
         self.bytes = bytes
         tables = try PprofTables(bytes)
-        value = tables.shownValue()
+        (value, unit) = try tables.shownValue()
         var fields = ProtobufFields(bytes)
         while let (field, value) = fields.next() {
             guard field == 2, case .bytes(let range) = value else { continue }

@@ -51,7 +51,8 @@ struct PprofTables {
     private(set) var sampleTypes: [ValueType] = []
     private(set) var defaultType = 0
     private(set) var time: Int64 = 0
-    private(set) var duration: Int64 = 0
+    private var periodType: ValueType?
+    private var period: Int64 = 0
 
     /// - Throws: Why the bytes are no profile, as a clause.
     init(_ bytes: [UInt8]) throws(NoStall) {
@@ -78,7 +79,10 @@ struct PprofTables {
                     throw NoStall("has more than \(Self.stringLimit) strings")
                 }
             case (9, .number(let number)): time = Int64(bitPattern: number)
-            case (10, .number(let number)): duration = Int64(bitPattern: number)
+            case (11, .bytes(let range)):
+                let message = message(range)
+                periodType = ValueType(type: message.int(1), unit: message.int(2))
+            case (12, .number(let number)): period = Int64(bitPattern: number)
             case (14, .number(let number)): defaultType = Int(exactly: number) ?? 0
             default: break
             }
@@ -129,10 +133,31 @@ struct PprofTables {
     }
 
     /// The value that a profile shows first: the one it names, or the last.
-    mutating func shownValue() -> Int {
+    ///
+    /// Times are taken before counts: of Go's contentions the delays, of its samples the CPU time.
+    ///
+    /// - Throws: Why no value says for how long something was done, as a clause.
+    mutating func shownValue() throws(NoStall) -> (place: Int, unit: PprofUnit) {
+        let units = sampleTypes.map { PprofUnit(type: string($0.type), unit: string($0.unit)) }
+        guard !units.isEmpty else { return (0, .count) }
         let name = string(defaultType)
-        let found = name.isEmpty ? nil : sampleTypes.firstIndex { string($0.type) == name }
-        return found ?? max(0, sampleTypes.count - 1)
+        let shown = name.isEmpty ? nil : sampleTypes.firstIndex { string($0.type) == name }
+        for isWanted in [PprofUnit.isTime, PprofUnit.isCount] {
+            if let shown, isWanted(units[shown]) { return (shown, units[shown]) }
+            if let last = units.lastIndex(where: isWanted) { return (last, units[last]) }
+        }
+        let last = sampleTypes[shown ?? sampleTypes.count - 1]
+        throw NoStall("is of \(string(last.type)) in \(string(last.unit)), not of time")
+    }
+
+    /// The time that a sample stands for in a profile that counts them; nil if unknown.
+    mutating func sampleInterval() -> Duration? {
+        guard let type = periodType,
+            case .time(let nanoseconds) = PprofUnit(
+                type: string(type.type), unit: string(type.unit)), period > 0
+        else { return nil }
+        let (product, overflow) = period.multipliedReportingOverflow(by: nanoseconds)
+        return overflow ? nil : .nanoseconds(product)
     }
 
     /// The frames of a location, innermost first.
@@ -222,4 +247,33 @@ struct PprofMessage {
 
     /// The number of a string; 0 is the empty one.
     func int(_ field: Int) -> Int { Int(exactly: self[field]) ?? 0 }
+}
+
+/// The unit of a value.
+enum PprofUnit: Equatable {
+    /// A number of nanoseconds.
+    case time(nanoseconds: Int64)
+    /// Samples.
+    case count
+    /// Bytes, objects: nothing that lasts.
+    case other
+
+    init(type: String, unit: String) {
+        switch unit.lowercased() {
+        case "nanoseconds", "nanosecond", "ns": self = .time(nanoseconds: 1)
+        case "microseconds", "microsecond", "us": self = .time(nanoseconds: 1000)
+        case "milliseconds", "millisecond", "ms": self = .time(nanoseconds: 1_000_000)
+        case "seconds", "second", "s": self = .time(nanoseconds: 1_000_000_000)
+        case "count", "samples", "":
+            let kinds = ["object", "alloc", "space", "goroutine", "threadcreate", "heap"]
+            self = kinds.contains { type.lowercased().contains($0) } ? .other : .count
+        default: self = .other
+        }
+    }
+
+    static func isTime(_ unit: PprofUnit) -> Bool {
+        if case .time = unit { true } else { false }
+    }
+
+    static func isCount(_ unit: PprofUnit) -> Bool { unit == .count }
 }

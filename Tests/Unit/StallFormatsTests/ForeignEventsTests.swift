@@ -1,0 +1,80 @@
+import StallModel
+import StallQuery
+import Testing
+
+@testable import StallFormats
+
+/// Goal: an event of Sentry is one report, of its own time and of the thread that it names.
+@Suite struct ForeignEventsTests {
+    private static func read(_ text: String) -> [StallReport] {
+        var feed = ForeignReports.feed(
+            ByteStream(bytes: Array(text.utf8)), ReadingOptions(),
+            modified: UnixTime(microseconds: 0))
+        var reports: [StallReport] = []
+        while let row = try? feed.next() {
+            if case .report(let portable) = row { reports.append(portable.report) }
+        }
+        return reports
+    }
+
+    private static func stack(_ function: String) -> String {
+        #"{"frames": [{"function": "main"}, {"function": "\#(function)"}]}"#
+    }
+
+    private static func event(
+        _ id: String = "a", time: String = "1795166071", mechanism: String = "AppHang",
+        value: String = "App hanging for at least 2000 ms.", exception: String = "",
+        threads: String = #"[{"id": 1, "main": true, "stacktrace": \#(stack("wait"))}]"#
+    ) -> String {
+        #"{"event_id": "\#(id)", "timestamp": \#(time), "platform": "cocoa", "exception": {"values": [{"type": "\#(mechanism)", "#
+            + #""value": "\#(value)", "mechanism": {"type": "\#(mechanism)"}\#(exception)}]}, "threads": {"values": \#(threads)}}"#
+            + "\n"
+    }
+
+    private static func innermost(_ report: StallReport?) -> String? {
+        report?.samples.first?.frames.first?.function
+    }
+
+    @Test func `events of one second and one stack are as many reports, each once`() {
+        let text = Self.event("a") + Self.event("b") + Self.event("a")
+        #expect(Set(Self.read(text).map(\.id)).count == 2)
+    }
+
+    @Test(arguments: [
+        #""2026-11-20T09:14:31""#, #""2026-11-20T09:14:31.000000""#, #""2026-11-20T09:14:31Z""#,
+        #""2026-11-20T10:14:31+01:00""#, "1795166071",
+    ]) func `a time without a zone is in UTC`(time: String) {
+        // It ended then.
+        #expect(
+            Self.read(Self.event(time: time)).map(\.start) == [
+                UnixTime(microseconds: 1_795_166_069_000_000)
+            ])
+    }
+
+    @Test func `hangs that MetricKit reported are stalls of their duration`() {
+        let report = Self.read(
+            Self.event(
+                mechanism: "mx_hang_diagnostic", value: "MXHangDiagnostic hangDuration:6.6 sec")
+        ).first
+        #expect(report?.verdict == .stalled && report?.duration == .milliseconds(6600))
+    }
+
+    @Test func `the thread that an exception names is the stuck one, whatever its number`() {
+        let threads =
+            #"[{"id": 5, "stacktrace": \#(Self.stack("other"))}, {"id": 8372224000, "name": "x", "stacktrace": "#
+            + #"\#(Self.stack("wait"))}]"#
+        let report = Self.read(
+            Self.event(exception: #", "thread_id": 8372224000"#, threads: threads)
+        ).first
+        #expect(report?.loop == "x" && Self.innermost(report) == "wait")
+    }
+
+    @Test func `an exception's own stack is the stuck thread's`() {
+        let report = Self.read(
+            Self.event(
+                exception: #", "stacktrace": \#(Self.stack("read"))"#,
+                threads: #"[{"id": 7, "crashed": true, "stacktrace": \#(Self.stack("poll"))}]"#)
+        ).first
+        #expect(Self.innermost(report) == "read")
+    }
+}
