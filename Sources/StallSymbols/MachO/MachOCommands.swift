@@ -39,6 +39,8 @@ struct MachOCommands {
 
     private static let headerSize: UInt64 = 32
     private static let sizeLimit: UInt64 = 16 << 20
+    /// Those of the largest programs are some millions.
+    private static let symbolLimit: UInt64 = 1 << 25
 
     init(_ source: any ByteSource) throws(MachOFault) {
         self.source = source
@@ -103,6 +105,10 @@ struct MachOCommands {
             let table = SymbolTable(
                 offset: UInt64(command.uint32(8)), count: UInt64(command.uint32(12)),
                 stringsOffset: UInt64(command.uint32(16)), stringsSize: UInt64(command.uint32(20)))
+            guard table.count <= Self.symbolLimit else {
+                throw MachOFault(
+                    place, "has \(table.count) symbols; expected at most \(Self.symbolLimit)")
+            }
             try check(table.offset, table.count * UInt64(MachOSymbol.size), "symbols", place)
             try check(table.stringsOffset, table.stringsSize, "names of symbols", place)
             symbols = table
