@@ -20,8 +20,8 @@ extension ForeignReport {
         }
         let named = named(options)
         var stacks = StacksOfReport(demangle: options.demangle)
-        var numbers = HashedNumbers(self, format, &stacks)
-        let start = start ?? modified
+        var numbers = HashedNumbers(self, self.format ?? format, &stacks)
+        let start = start ?? likelyStart ?? modified
         let id = UniqueID(version7At: self.start ?? UnixTime(microseconds: 0), random: &numbers)
         let run = ProcessRun(
             id: named.runID, app: named.app, version: named.version, buildID: buildID, host: host,
@@ -158,6 +158,7 @@ extension HashedNumbers {
         for text in [report.app, report.version, report.host, "\(report.pid ?? 0)"] {
             hash.combine(text)
         }
+        if let text = report.timeText { hash.combine(text) }
         hash.combine(UInt64(bitPattern: report.start?.microseconds ?? 0))
         hash.combine(UInt64(bitPattern: report.duration?.nanoseconds ?? -1))
         for thread in report.threads {

@@ -33,6 +33,12 @@ struct ForeignReport: Hashable {
     var buildID: BuildID?
     var pid: Int32?
     var start: UnixTime?
+    /// Its start where a part of it, as the year, is only the likely one.
+    var likelyStart: UnixTime?
+    /// Its first line, where that has no full time: two reports with different times are two.
+    var timeText: String?
+    /// Its format, where a text has reports of several.
+    var format: ReportFormat?
     /// How long it lasted; nil if unknown.
     var duration: Duration?
     /// It lasted longer: it was interrupted.

@@ -27,6 +27,8 @@ package struct ForeignReports: ReportFeed {
         if beginsAsLines(stream) { return ReportLines(stream) }
         let text = UTF16Text.converting(stream)
         guard let format = format(of: text) else { return ReportLines(text) }
+        var options = options
+        options.modified = modified
         let lines = TextLines(text, limit: format.reader.lineLimit)
         return ForeignReports(
             reader: format.reader.init(lines, options), format: format, options: options,

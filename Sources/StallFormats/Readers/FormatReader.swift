@@ -1,5 +1,6 @@
 // The interface of the readers, one for each format.
 
+internal import StallModel
 internal import StallQuery
 
 /// Reads the reports of one format.
@@ -44,6 +45,8 @@ package struct ReadingOptions: Sendable {
     package var takesAllAsStalls = false
     /// The readable name of a mangled function.
     package var demangle: @Sendable (String) -> String = { $0 }
+    /// When the text was written, for times without a year; nil if unknown.
+    var modified: UnixTime?
 
     package init() {}
 }

@@ -6,6 +6,10 @@
 //     [Fri Nov 20 09:14:31 2026] INFO: task ...
 //     2026-11-20T09:14:31,204567+01:00 INFO: task ...
 //     <3>[12345.678901] INFO: task ...
+//     [Nov20 09:14] INFO: task ...
+//     [  +0.000003] INFO: task ...
+//     kern  :err   : [12345.678901] INFO: task ...
+//     <3>1 2026-11-20T09:14:31Z db-7 kernel - - - INFO: task ...
 
 internal import StallModel
 
@@ -13,19 +17,36 @@ internal import StallModel
 struct KernelLine {
     private(set) var message: ArraySlice<UInt8>
     private(set) var time: UnixTime?
+    /// The prefix with a time that has no year.
+    private var yearless: LogPrefix?
+    /// Microseconds since boot.
+    private(set) var uptime: Int64?
     private(set) var host = ""
     /// The log says that it is the kernel's.
     private(set) var isNamed = false
 
+    /// It begins as a line of a log.
+    var hasPrefix: Bool { isNamed || time != nil || uptime != nil || yearless != nil }
+
     init(_ line: ArraySlice<UInt8>) {
+        var line = line
+        if let rest = line.afterCollector {
+            time = LogPrefix(line[..<rest.startIndex]).time
+            line = rest
+        }
         message = line
+        if takeSyslog() {
+            message = message.trimmed
+            return
+        }
         let beginning = line.prefix(256)
         if let found = beginning.range(of: "kernel:"),
             found.lowerBound == line.startIndex || line[found.lowerBound - 1].isBlank
         {
             isNamed = true
             let prefix = LogPrefix(line[..<found.upperBound])
-            (time, host) = (prefix.time, prefix.host)
+            (time, host) = (prefix.time ?? time, prefix.host)
+            yearless = prefix
             message = line[found.upperBound...]
         }
         while takeMark() {}
@@ -37,7 +58,9 @@ struct KernelLine {
         let text = message.drop(while: \.isBlank)
         if text.first == UInt8(ascii: "["), let end = text.prefix(48).firstIndex(of: 0x5d) {
             let mark = text[(text.startIndex + 1)..<end].trimmed
-            if !Self.isUptime(mark), !Self.isCaller(mark) {
+            if let found = Self.uptime(mark) {
+                uptime = found
+            } else if !Self.isCaller(mark), !Self.isDelta(mark) {
                 guard let found = LogPrefix(text[...end]).time else { return false }
                 time = time ?? found
             }
@@ -50,7 +73,7 @@ struct KernelLine {
             message = text[(end + 1)...]
             return true
         }
-        guard text.first?.isDigit == true else { return false }
+        guard text.first?.isDigit == true else { return takeLevel(text) }
         var rest = text.prefix(48)
         let word = rest.takeWord()
         guard let found = LogPrefix(word).time else { return false }
@@ -59,11 +82,76 @@ struct KernelLine {
         return true
     }
 
-    /// Seconds since boot.
-    private static func isUptime(_ text: ArraySlice<UInt8>) -> Bool {
+    /// `kern  :err   : `
+    private mutating func takeLevel(_ text: ArraySlice<UInt8>) -> Bool {
+        let levels = ["emerg", "alert", "crit", "err", "warn", "notice", "info", "debug"]
+        guard text.first != nil, let colon = text.prefix(12).firstIndex(of: UInt8(ascii: ":")),
+            text[..<colon].prefix(while: { 0x61...0x7a ~= $0 }).count > 2,
+            let end = text[(colon + 1)...].prefix(12).firstIndex(of: UInt8(ascii: ":"))
+        else { return false }
+        let level = text[(colon + 1)..<end].trimmed
+        guard levels.contains(where: { level.elementsEqual($0.utf8) }) else { return false }
+        message = text[(end + 1)...]
+        return true
+    }
+
+    /// `<3>1 TIME HOST kernel - - - MESSAGE`, of RFC 5424.
+    private mutating func takeSyslog() -> Bool {
+        var rest = message.prefix(512)
+        let version = rest.takeWord()
+        guard version.first == UInt8(ascii: "<"), version.ends(with: ">1"),
+            let found = LogPrefix(rest.takeWord()).time
+        else { return false }
+        let (host, app) = (rest.takeWord(), rest.takeWord())
+        guard app.elementsEqual("kernel".utf8) else { return false }
+        _ = (rest.takeWord(), rest.takeWord())
+        let data = rest.takeWord()
+        guard data.elementsEqual("-".utf8) else { return false }
+        (time, isNamed) = (found, true)
+        self.host = host.elementsEqual("-".utf8) ? "" : host.text
+        message = message[data.endIndex...]
+        while takeMark() {}
+        return true
+    }
+
+    /// Whether it may be of the same report as another line: these come at once.
+    func isSoon(after first: KernelLine) -> Bool {
+        let limit: Int64 = 10_000_000
+        if let time = uptime, let other = first.uptime {
+            return (other - limit...other + limit).contains(time)
+        }
+        guard let time = time ?? yearless?.timeOfYear,
+            let other = first.time ?? first.yearless?.timeOfYear
+        else { return true }
+        return abs(time.microseconds - other.microseconds) <= limit
+    }
+
+    /// Its time, where the log lacks the year, for a text that was written then.
+    func likelyTime(before end: UnixTime?) -> UnixTime? { yearless?.likelyTime(before: end) }
+
+    /// Seconds since boot, as microseconds.
+    private static func uptime(_ text: ArraySlice<UInt8>) -> Int64? {
         let digits = text.prefix(while: \.isDigit)
-        return !digits.isEmpty && text[digits.endIndex...].first == UInt8(ascii: ".")
-            && text[digits.endIndex...].dropFirst().allSatisfy(\.isDigit)
+        let rest = text[digits.endIndex...]
+        guard !digits.isEmpty, rest.first == UInt8(ascii: "."),
+            rest.dropFirst().allSatisfy(\.isDigit)
+        else { return nil }
+        let fraction = rest.dropFirst().prefix(6)
+        var part = fraction.decimal(Int64.self) ?? 0
+        for _ in fraction.count..<6 { part *= 10 }
+        // So long that it cannot be: all the same one.
+        let seconds = digits.count <= 11 ? digits.decimal(Int64.self) ?? 0 : 0
+        return seconds * 1_000_000 + part
+    }
+
+    /// `Nov20 09:14` or `+0.000003`: dmesg -H has the time since the line before.
+    private static func isDelta(_ text: ArraySlice<UInt8>) -> Bool {
+        if text.first == UInt8(ascii: "+") { return uptime(text.dropFirst().trimmed) != nil }
+        let months = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec"
+        return text.count == 11 && months.contains(text.prefix(3).text)
+            && text.dropFirst(3).enumerated().allSatisfy { place, byte in
+                place == 2 ? byte == 0x20 : place == 5 ? byte == 0x3a : byte.isDigit || byte == 0x20
+            }
     }
 
     /// A task or a processor.

@@ -34,6 +34,7 @@ struct KernelStack {
     /// - Returns: Whether there can be more of it.
     mutating func take(_ message: ArraySlice<UInt8>, frameLimit: Int) -> Bool {
         if takePlace(message) { return true }
+        if isOtherTask(message) { return false }
         if message.begins(with: "CPU: ") {
             if hasBegun { return false }
             takeTask(message)
@@ -52,6 +53,19 @@ struct KernelStack {
         }
         if isInRegisters, Self.isRegisters(message) { return true }
         return !hasBegun && !Self.isOther(message)
+    }
+
+    /// The rest of it is left out.
+    mutating func end() { isTruncated = isTruncated || hasBegun }
+
+    /// `task:NAME state:D stack:0 pid:312`: another task's stack follows.
+    private func isOtherTask(_ message: ArraySlice<UInt8>) -> Bool {
+        guard let pid, message.begins(with: "task:"), message.range(of: " state:") != nil,
+            let mark = message.lastRange(of: " pid:")
+        else { return false }
+        var rest = message[mark.upperBound...]
+        guard let found = rest.takeWord().decimal(Int32.self) else { return false }
+        return found != pid
     }
 
     var sample: ForeignSample? {
@@ -75,7 +89,9 @@ struct KernelStack {
             return false
         }
         // A program's own code has no name here, and ends the stack.
-        guard let line = KernelFrameLine(name), let frame = line.frames.last else { return false }
+        guard let line = KernelFrameLine(name), let frame = line.frames.last,
+            frame.function != nil
+        else { return false }
         (frames, hasBegun, isInRegisters) = ([frame], true, true)
         return true
     }
@@ -110,6 +126,10 @@ struct KernelStack {
                 && message.range(of: " likely owned by task ") == nil
             || message.begins(with: "BUG: ") || message.begins(with: "WARNING: ")
             || message.begins(with: "Kernel panic") || message.begins(with: "Oops")
+            || message.begins(with: "kernel BUG at ")
+            || message.begins(with: "general protection fault")
+            || message.begins(with: "Unable to handle kernel ")
+            || message.prefix(5).text.lowercased() == "sysrq"
             || message.begins(with: "Future hung task reports are suppressed")
             || message.begins(with: "Showing all locks held")
             || message.range(of: " kthread starved for ") != nil
@@ -152,15 +172,25 @@ private struct KernelFrameLine {
                 frames.append(ForeignFrame(function: name.text, image: "[kernel]"))
             } else if frames.isEmpty, caller.isEmpty {
                 caller = word
-            } else if frames.isEmpty || whole.count == word.count {
+            } else if frames.isEmpty && !Self.isBare(caller) || whole.count == word.count {
                 return nil
             }
+        }
+        // Code without a name: that of a program for BPF, or of a module that is gone.
+        if frames.isEmpty, Self.isBare(caller), let address = caller.address() {
+            frames.append(ForeignFrame(image: "[kernel]", offset: address))
+            caller = []
         }
         guard rest.allSatisfy(\.isBlank), hasMark || !frames.isEmpty,
             !frames.isEmpty || caller.isEmpty
         else { return nil }
         if caller.isEmpty == false, frames.count < 2 { return nil }
         if isUnreliable { frames = [] }
+    }
+
+    /// `0xffff800008a1b2c4`.
+    private static func isBare(_ word: ArraySlice<UInt8>) -> Bool {
+        word.count >= 10 && word.address() != nil
     }
 
     /// `<TASK>`, `</IRQ>`, `<<EOE>>`.

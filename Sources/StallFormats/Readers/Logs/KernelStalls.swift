@@ -3,12 +3,15 @@
 //     INFO: task NAME:PID blocked for more than 122 seconds.
 //     watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [NAME:PID]
 //     watchdog: Watchdog detected hard LOCKUP on cpu 3
+//     watchdog: CPU 4 self-detected hard LOCKUP @ FUNCTION
 //     rcu: INFO: rcu_preempt self-detected stall on CPU
+//     INFO: rcu_tasks detected stalls on tasks:
 //
 // A stall lasts at least as long as its line says: the kernel looks at intervals, and again later. Hard lockups and
-// stalls of RCU have no duration in seconds.
+// stalls of RCU have no duration in seconds. Stalls of Seastar in the same log are read, too.
 //
-// **Source:** Linux, kernel/hung_task.c, kernel/watchdog.c, kernel/watchdog_perf.c, kernel/rcu/tree_stall.h.
+// **Source:** Linux, kernel/hung_task.c, kernel/watchdog.c, kernel/watchdog_perf.c, kernel/rcu/tree_stall.h, tree_exp.h, tasks.h,
+// arch/powerpc/kernel/watchdog.c.
 
 internal import StallModel
 internal import StallQuery
@@ -19,24 +22,44 @@ struct KernelStalls: FormatReader {
     private static let (gapLimit, frameLimit) = (256, 1000)
 
     private(set) var lines: TextLines
+    private let options: ReadingOptions
 
-    init(_ lines: TextLines, _ options: ReadingOptions) { self.lines = lines }
+    init(_ lines: TextLines, _ options: ReadingOptions) {
+        self.lines = lines
+        self.options = options
+    }
 
     static func recognizes(_ beginning: TextBeginning) -> Bool {
-        beginning.lines.contains { line in
-            let line = KernelLine(ArraySlice(line.utf8))
-            return KernelStallHeader(line.message) != nil
-        }
+        beginning.lines.contains { isHeader(Array($0.utf8).asLogLine[...]) }
+    }
+
+    /// Whether a report begins with the line.
+    static func isHeader(_ line: ArraySlice<UInt8>) -> Bool {
+        // Most lines have none of these, and need no look at their time.
+        guard
+            line.range(of: "INFO: ") != nil || line.range(of: "lockup") != nil
+                || line.range(of: "LOCKUP") != nil
+        else { return false }
+        return KernelStallHeader(KernelLine(line).message) != nil
     }
 
     mutating func next() throws(LineFault) -> ForeignReport? {
         while let bytes = lines.next() {
-            let line = KernelLine(bytes[...])
-            guard let header = KernelStallHeader(line.message) else { continue }
+            let text = bytes.asLogLine
+            let line = KernelLine(text[...])
+            guard let header = KernelStallHeader(line.message) else {
+                guard SeastarStalls.isHeader(text[...]) else { continue }
+                lines.putBack()
+                var other = SeastarStalls(lines, options)
+                defer { lines = other.lines }
+                return try other.next()
+            }
             guard header.isInRange else {
                 throw LineFault(line: lines.number, reason: "has a number out of range")
             }
-            return report(header, line)
+            var report = report(header, line)
+            if report.start == nil { report.timeText = text[...].trimmed.text }
+            return report
         }
         return nil
     }
@@ -46,12 +69,17 @@ struct KernelStalls: FormatReader {
         report.isAtLeast = true
         report.duration = header.duration
         report.host = line.host
+        report.format = .kernelStalls
         report.start = line.time?.before(header.duration)
+        report.likelyStart = line.likelyTime(before: options.modified)?.before(header.duration)
         var stack = KernelStack(task: header.task, pid: header.pid)
         var count = 0
         while let bytes = lines.next() {
-            let next = KernelLine(bytes[...])
-            guard KernelStallHeader(next.message) == nil else {
+            let text = bytes.asLogLine
+            let next = KernelLine(text[...])
+            let isOther = SeastarStalls.isHeader(text[...])
+            if isOther || KernelStallHeader(next.message) != nil || !next.isSoon(after: line) {
+                if isOther { stack.end() }
                 lines.putBack()
                 break
             }
@@ -88,6 +116,8 @@ private struct KernelStallHeader {
             guard Self.isWatchdog(message[..<found.lowerBound]),
                 takeSoftLockup(message[found.upperBound...])
             else { return nil }
+        } else if Self.isPowerLockup(message) {
+            return
         } else if let found = message.range(of: "Watchdog detected hard LOCKUP on cpu ") {
             guard Self.isWatchdog(message[..<found.lowerBound]),
                 message[found.upperBound...].first?.isDigit == true
@@ -97,14 +127,38 @@ private struct KernelStallHeader {
             guard rest.begins(with: "INFO: rcu"),
                 rest.range(of: " self-detected stall on CPU") != nil
                     || rest.range(of: " detected stalls on CPUs/tasks:") != nil
+                    || rest.range(of: " detected expedited stalls on CPUs/tasks:") != nil
+                    || rest.range(of: " detected stalls on tasks:") != nil
             else { return nil }
         }
     }
 
     private static func isWatchdog(_ text: ArraySlice<UInt8>) -> Bool {
-        let text = text.trimmed
+        var text = text.trimmed
+        // `watchdog: CPU3:`
+        if let cpu = text.lastRange(of: " CPU"), text.last == UInt8(ascii: ":"),
+            text[cpu.upperBound...].dropLast().decimal(Int32.self) != nil
+        {
+            text = text[..<cpu.lowerBound].trimmed
+        }
         return text.isEmpty || text.elementsEqual("watchdog:".utf8)
             || text.elementsEqual("NMI watchdog:".utf8)
+    }
+
+    /// `watchdog: CPU 4 self-detected hard LOCKUP @ FUNCTION`, `watchdog: CPU 4 detected hard LOCKUP on other CPUs 7`,
+    /// and before Linux 4.14 `Watchdog CPU:4 Hard LOCKUP`.
+    private static func isPowerLockup(_ message: ArraySlice<UInt8>) -> Bool {
+        let isOld = message.begins(with: "Watchdog CPU:")
+        guard isOld || message.begins(with: "watchdog: CPU ") else { return false }
+        let rest = message.dropFirst(isOld ? 13 : 14)
+        let digits = rest.prefix(while: \.isDigit)
+        let event = rest[digits.endIndex...]
+        guard !digits.isEmpty else { return false }
+        return isOld
+            ? event.begins(with: " Hard LOCKUP")
+                || event.begins(with: " detected Hard LOCKUP other CPUS:")
+            : event.begins(with: " self-detected hard LOCKUP")
+                || event.begins(with: " detected hard LOCKUP on other CPUs ")
     }
 
     /// `NAME:PID blocked for more than 122 seconds.`; the name may have colons and spaces.

@@ -4,9 +4,11 @@
 //     2026-11-20T09:14:31+00:00 db-7   !INFO | scylla[4242]:
 //     Nov 20 09:14:31 db-7 kernel:
 //     [Fri Nov 20 09:14:31 2026]
+//     Fri 2026-11-20 09:14:31 CET db-7 kernel:
 //     WARN  2026-11-20 09:14:31,204 [shard  3:main] seastar -
 //
-// A time without a year is none, and one without a zone is taken as UTC, as in Apple's headers.
+// A time without a year gets the last one in which it is before the log was written. One without a zone, or with a
+// zone's name, is taken as UTC, as in Apple's headers.
 
 internal import StallModel
 
@@ -14,6 +16,8 @@ internal import StallModel
 struct LogPrefix {
     /// Of several times, the last one: a collector of logs writes its own before.
     private(set) var time: UnixTime?
+    /// A time without a year.
+    private var (month, day, clock) = ("", ArraySlice<UInt8>(), ArraySlice<UInt8>())
     private(set) var host = ""
     private(set) var process = ""
     private(set) var pid: Int32?
@@ -25,6 +29,12 @@ struct LogPrefix {
 
     init(_ text: ArraySlice<UInt8>) {
         guard text.count <= Self.byteLimit else { return }
+        var text = text
+        if let rest = text.afterCollector {
+            var first = text
+            time = LogPrefix(first.takeWord()).time
+            text = rest
+        }
         var words: [ArraySlice<UInt8>] = []
         var rest = text
         while words.count < Self.wordLimit {
@@ -35,7 +45,7 @@ struct LogPrefix {
         var end: Int?
         var place = 0
         while place < words.count {
-            let size = takeTime(words[place...])
+            let size = takeTime(words[place...], after: place > 0 ? words[place - 1] : [])
             if size > 0 { end = place + size }
             place += max(1, size)
         }
@@ -48,7 +58,9 @@ struct LogPrefix {
     /// A time over several words.
     ///
     /// - Returns: How many words it is; 0 if it is none.
-    private mutating func takeTime(_ words: ArraySlice<ArraySlice<UInt8>>) -> Int {
+    private mutating func takeTime(
+        _ words: ArraySlice<ArraySlice<UInt8>>, after last: ArraySlice<UInt8>
+    ) -> Int {
         let word = words[words.startIndex].withoutBrackets
         func next(_ count: Int) -> ArraySlice<UInt8> {
             let place = words.startIndex + count
@@ -65,10 +77,13 @@ struct LogPrefix {
         if word.isDate, next(1).isClock {
             let hasZone = next(2).isZone
             time = Self.time(word, next(1), hasZone ? next(2) : []) ?? time
-            return hasZone ? 3 : 2
+            return hasZone || Self.isZoneName(next(2), last) ? 3 : 2
         }
         if let month = Self.month(word), next(1).decimal(UInt8.self) != nil, next(2).isClock {
-            guard next(3).count == 4, next(3).allSatisfy(\.isDigit) else { return 3 }
+            guard next(3).count == 4, next(3).allSatisfy(\.isDigit) else {
+                (self.month, day, clock) = (month, next(1), next(2))
+                return 3
+            }
             let day = next(1)
             let date = "\(next(3).text)-\(month)-\(day.count == 1 ? "0" : "")\(day.text)"
             time = Self.time(ArraySlice(date.utf8), next(2), []) ?? time
@@ -85,11 +100,42 @@ struct LogPrefix {
         return 0
     }
 
+    /// `CET`: the journal writes one behind a time with the day of the week.
+    private static func isZoneName(_ name: ArraySlice<UInt8>, _ weekday: ArraySlice<UInt8>) -> Bool
+    {
+        let days = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
+        return days.contains { weekday.elementsEqual($0.utf8) } && (2...5).contains(name.count)
+            && name.allSatisfy { 0x41...0x5a ~= $0 }
+    }
+
+    /// The latest time of that day that is not after another one, but for a day of difference between zones.
+    func likelyTime(before end: UnixTime?) -> UnixTime? {
+        guard let end, !clock.isEmpty else { return nil }
+        let limit = end.microseconds &+ 86_400_000_000
+        guard limit >= 0 else { return nil }
+        let year = 1970 + limit / 31_556_952_000_000
+        // A leap day comes every eight years at the latest.
+        for year in (max(1970, year - 8)...(year + 1)).reversed() {
+            if let time = time(inYear: year), time.microseconds <= limit { return time }
+        }
+        return nil
+    }
+
+    /// The time without its year, for the distance between two lines.
+    var timeOfYear: UnixTime? { clock.isEmpty ? nil : time(inYear: 2000) }
+
+    private func time(inYear year: Int64) -> UnixTime? {
+        let date = "\(year)-\(month)-\(day.count == 1 ? "0" : "")\(day.text)"
+        return Self.time(ArraySlice(date.utf8), clock, [])
+    }
+
     private static func time(
         _ date: ArraySlice<UInt8>, _ clock: ArraySlice<UInt8>, _ zone: ArraySlice<UInt8>
     ) -> UnixTime? {
         let clock = clock.text.map { $0 == "," ? "." : $0 }
-        let zone = zone.isEmpty || zone.elementsEqual("UTC".utf8) ? "+0000" : zone.text
+        let isUTC =
+            zone.isEmpty || zone.elementsEqual("UTC".utf8) || zone.elementsEqual("GMT".utf8)
+        let zone = isUTC ? "+0000" : zone.count == 3 ? zone.text + "00" : zone.text
         return AppleHeader.time("\(date.text) \(String(clock)) \(zone)")
     }
 
@@ -149,10 +195,10 @@ extension ArraySlice<UInt8> {
             && dropFirst(8).allSatisfy { $0.isDigit || $0 == 0x2c || $0 == 0x2e }
     }
 
-    /// `UTC`, `Z`, `+01:00` or `-0700`.
+    /// `UTC`, `GMT`, `Z`, `+01:00`, `-0700` or `-03`.
     fileprivate var isZone: Bool {
-        if elementsEqual("UTC".utf8) || elementsEqual("Z".utf8) { return true }
-        guard let first, first == 0x2b || first == 0x2d, count == 5 || count == 6 else {
+        if ["UTC", "GMT", "Z"].contains(where: { elementsEqual($0.utf8) }) { return true }
+        guard let first, first == 0x2b || first == 0x2d, [3, 5, 6].contains(count) else {
             return false
         }
         return dropFirst().allSatisfy { $0.isDigit || $0 == 0x3a }

@@ -17,6 +17,8 @@
 // `Rate-limit: suppressed 7 backtraces on shard 3` is no fault and no stall: it has neither a duration nor a stack, and
 // is passed over as any other line of a log.
 //
+// Stalls of the kernel in the same log are read, too.
+//
 // **Source:** scylladb/seastar, src/core/reactor.cc, `cpu_stall_detector::generate_trace`, `print_with_backtrace`.
 
 internal import StallModel
@@ -32,19 +34,36 @@ struct SeastarStalls: FormatReader {
 
     private(set) var lines: TextLines
 
-    init(_ lines: TextLines, _ options: ReadingOptions) { self.lines = lines }
+    private let options: ReadingOptions
+
+    init(_ lines: TextLines, _ options: ReadingOptions) {
+        self.lines = lines
+        self.options = options
+    }
 
     static func recognizes(_ beginning: TextBeginning) -> Bool {
-        beginning.lines.contains { StallLine(ArraySlice($0.utf8))?.shard != nil }
+        beginning.lines.contains { isHeader(Array($0.utf8).asLogLine[...]) }
     }
+
+    /// Whether a report begins with the line.
+    static func isHeader(_ line: ArraySlice<UInt8>) -> Bool { StallLine(line)?.shard != nil }
 
     mutating func next() throws(LineFault) -> ForeignReport? {
         while let bytes = lines.next() {
-            guard let line = StallLine(bytes[...]) else { continue }
+            let text = bytes.asLogLine
+            guard let line = StallLine(text[...]) else {
+                guard KernelStalls.isHeader(text[...]) else { continue }
+                lines.putBack()
+                var other = KernelStalls(lines, options)
+                defer { lines = other.lines }
+                return try other.next()
+            }
             guard let milliseconds = line.milliseconds else {
                 throw LineFault(line: lines.number, reason: "has a duration out of range")
             }
-            return report(line, .milliseconds(milliseconds))
+            var report = report(line, .milliseconds(milliseconds))
+            if report.start == nil { report.timeText = text[...].trimmed.text }
+            return report
         }
         return nil
     }
@@ -55,7 +74,9 @@ struct SeastarStalls: FormatReader {
         report.app = prefix.process
         report.pid = prefix.pid
         report.host = prefix.host
+        report.format = .seastarStalls
         report.start = prefix.time?.before(duration)
+        report.likelyStart = prefix.likelyTime(before: options.modified)?.before(duration)
         report.duration = duration
         let sample = stack(of: line, by: prefix.writer)
         let number = line.shard ?? 0
@@ -73,10 +94,11 @@ struct SeastarStalls: FormatReader {
         var (isInBacktrace, gap) = (first.hasBacktrace && frames.isEmpty, 0)
         let isOneLine = first.hasBacktrace && !frames.isEmpty
         while let bytes = lines.next() {
-            let line = bytes[...]
+            let line = bytes.asLogLine[...]
             guard let message = Self.message(line, of: writer) else {
                 gap += 1
-                if gap < Self.gapLimit, StallLine(line) == nil { continue }
+                let isOther = StallLine(line) != nil || KernelStalls.isHeader(line)
+                if gap < Self.gapLimit, !isOther { continue }
                 lines.putBack()
                 break
             }
@@ -101,7 +123,7 @@ struct SeastarStalls: FormatReader {
     private static func message(
         _ line: ArraySlice<UInt8>, of writer: ArraySlice<UInt8>
     ) -> ArraySlice<UInt8>? {
-        if writer.isEmpty { return line.trimmed }
+        if writer.isEmpty { return (line.afterCollector ?? line).trimmed }
         var rest = line.prefix(1024)
         while true {
             let word = rest.takeWord()
