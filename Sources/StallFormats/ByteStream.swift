@@ -74,6 +74,8 @@ package final class ByteStream {
         let part = ahead.prefix(buffer.count)
         ahead = ahead.dropFirst(part.count)
         buffer.copyBytes(from: part)
+        // A slice that is empty keeps the memory of all that it was a part of.
+        if ahead.isEmpty { ahead = [] }
         return part.count
     }
 

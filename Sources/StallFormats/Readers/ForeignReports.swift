@@ -26,7 +26,7 @@ package struct ForeignReports: ReportFeed {
     ) -> any ReportFeed {
         if beginsAsLines(stream) { return ReportLines(stream) }
         let text = UTF16Text.converting(stream)
-        guard let format = format(of: text) else { return ReportLines(text) }
+        guard let format = recognized(text) else { return ReportLines(text) }
         var options = options
         options.modified = modified
         let lines = TextLines(text, limit: format.reader.lineLimit)
@@ -45,8 +45,13 @@ package struct ForeignReports: ReportFeed {
 
     /// The format of a stream, of which nothing is taken; nil for one that is not known.
     package static func format(of stream: ByteStream) -> ReportFormat? {
-        let text = UTF16Text.converting(stream)
-        return ReportFormat(beginning: text.peek(ReportFormat.beginningSize))
+        recognized(UTF16Text.converting(stream))
+    }
+
+    /// A log may have its first stall far from its beginning.
+    private static func recognized(_ text: ByteStream) -> ReportFormat? {
+        ReportFormat(beginning: text.peek(ReportFormat.beginningSize))
+            ?? StallInLog.format(of: text)
     }
 
     /// A pipe's first line says it: there may be no second one for long.

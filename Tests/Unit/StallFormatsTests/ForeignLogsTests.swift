@@ -73,6 +73,47 @@ import Testing
         #expect(report?.start == AppleHeader.time("\(expected) +0000"))
     }
 
+    // MARK: Recognition
+
+    @Test(arguments: [
+        (
+            (0..<2000).map { "[  \($0).000001] usb 1-1: new high-speed USB device number 7\n" },
+            ReportFormat.kernelStalls
+        ),
+        (
+            (0..<2000).map { _ in
+                "Nov 20 09:14:31 db-7 systemd[1]: Started a service of the host.\n"
+            },
+            .kernelStalls
+        ),
+        (
+            (0..<2000).map { _ in
+                "INFO  2026-11-20 09:14:30,000 [shard  0:main] compaction - of 2\n"
+            },
+            .seastarStalls
+        ),
+    ]) func `a log whose first stall is far from its beginning is recognized`(
+        lines: [String], format: ReportFormat
+    ) {
+        let stall =
+            format == .kernelStalls
+            ? Self.stall("[99.5] ") : "Reactor stalled for 33 ms on shard 0. Backtrace: 0x1 0x2\n"
+        for count in [1, 9] {
+            let log = [[String]](repeating: lines, count: count).flatMap(\.self).joined()
+            #expect(log.utf8.count > ReportFormat.beginningSize)
+            let text = log + stall + log
+            #expect(ForeignReports.format(of: ByteStream(bytes: Array(text.utf8))) == format)
+            #expect(ForeignReports.format(of: ByteStream(bytes: Array(log.utf8))) == nil)
+            #expect(Self.read(text).count == 1)
+        }
+    }
+
+    @Test func `a text that is no log is not searched for stalls`() {
+        let text = String(repeating: "The kernel writes lines about tasks.\n", count: 2000)
+        let bytes = Array((text + Self.stall("[99.5] ")).utf8)
+        #expect(ForeignReports.format(of: ByteStream(bytes: bytes)) == nil)
+    }
+
     // MARK: Spellings
 
     @Test(arguments: [
