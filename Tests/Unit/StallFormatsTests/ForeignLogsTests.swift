@@ -197,6 +197,7 @@ import Testing
         "[120.2] Call Trace:", "[100.2] sysrq: Show Blocked State",
         "[100.2] WARNING: CPU: 1 PID: 7 at mm/slub.c:1", "[100.2] BUG: kernel NULL pointer",
         "[100.2] task:other           state:D stack:0     pid:77    ppid:2",
+        "[100.2] other           D    0    77      2 0x00000000",
     ]) func `another stack is not that of a stall without one`(line: String) {
         let reports = Self.read(
             """

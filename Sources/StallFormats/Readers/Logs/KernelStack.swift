@@ -58,14 +58,24 @@ struct KernelStack {
     /// The rest of it is left out.
     mutating func end() { isTruncated = isTruncated || hasBegun }
 
-    /// `task:NAME state:D stack:0 pid:312`: another task's stack follows.
+    /// `task:NAME state:D stack:0 pid:312`, or before Linux 5.9 `NAME D 0 312 2 0x00000000`: the stack of another task
+    /// follows.
     private func isOtherTask(_ message: ArraySlice<UInt8>) -> Bool {
-        guard let pid, message.begins(with: "task:"), message.range(of: " state:") != nil,
+        guard let pid else { return false }
+        guard message.begins(with: "task:"), message.range(of: " state:") != nil,
             let mark = message.lastRange(of: " pid:")
-        else { return false }
+        else {
+            var rest = message
+            let (_, state) = (rest.takeWord(), rest.takeWord())
+            guard state.count == 1, let letter = state.first, 0x41...0x5a ~= letter else {
+                return false
+            }
+            let numbers = (0..<4).map { _ in rest.takeWord() }
+            return numbers.allSatisfy { ($0.hexadecimal() ?? $0.address()) != nil }
+                && !numbers.contains { $0.decimal(Int32.self) == pid }
+        }
         var rest = message[mark.upperBound...]
-        guard let found = rest.takeWord().decimal(Int32.self) else { return false }
-        return found != pid
+        return (rest.takeWord().decimal(Int32.self) ?? pid) != pid
     }
 
     var sample: ForeignSample? {
