@@ -1,6 +1,8 @@
 // Text handling for symbol names: slices of bytes, and brackets in them. `->` is not a bracket, nor is `<` in an
 // operator's name, and ` in ` within parentheses is not a context.
 
+internal import Glibc
+
 /// A part of a symbol's name, as UTF-8.
 typealias NameText = ArraySlice<UInt8>
 
@@ -42,7 +44,9 @@ extension NameText {
         let first = (start ?? startIndex) - startIndex
         return withUnsafeBufferPointer { bytes in
             // Most names have none of what is searched for, and to count brackets takes longer.
-            guard bytes[first...].contains(text.utf8Start[0]) else { return nil }
+            guard let base = bytes.baseAddress, first < bytes.count,
+                memchr(base + first, Int32(text.utf8Start[0]), bytes.count - first) != nil
+            else { return nil }
             var scan = BracketScan()
             var index = 0
             while index < bytes.count {

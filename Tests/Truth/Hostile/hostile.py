@@ -106,7 +106,8 @@ class Corpus:
                  "'strict', ''), 'not null', ''), 'without rowid, ', 'without rowid') where type = 'table'; "
                  "pragma writable_schema = reset;")
         values = [-2**63, 2**63 - 1, -1, 0, 2**31, 2**53, 1e308, None, "", "x" * 100_000, b"", b"\xff" * 300]
-        values = values[:3] + [values[7], values[9]] if self.short else values
+        # The short form is of a debug build, which takes forty times as long for a name.
+        values = values[:3] + [values[7], "x" * 20_000] if self.short else values
         columns = self.tables()
         for table, column in columns[::16] if self.short else columns:
             for value in values:
