@@ -228,11 +228,13 @@ class Maker:
         zone = self.rng.choice([0, 60, -420])
         when = datetime.datetime.fromtimestamp(seconds + zone * 60, datetime.timezone.utc)
         plain = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
+        # A time without a year is one of the year before the file's, which is 1970 here: but for its first day.
+        yearless = when.replace(day=3) if (when.month, when.day) == (1, 1) else when
         sign = f"{'-' if zone < 0 else '+'}{abs(zone) // 60:02}"
         micro = seconds * 10**6 + fraction * 1000
         return self.rng.choice([
             ("", 0, "", False),
-            (f"{when:%b %e %H:%M:%S} db-7 {name}: ", 0, "db-7", True),
+            (f"{yearless:%b %e %H:%M:%S} db-7 {name}: ", 0, "db-7", True),
             (f"{when:%Y-%m-%dT%H:%M:%S}.{fraction:03}{sign}:00 db-7 {name}: ", micro, "db-7", True),
             (f"{when:%Y-%m-%dT%H:%M:%S}{sign}00 db-7 {name}: ", seconds * 10**6, "db-7", True),
             (f"{plain:%a %Y-%m-%d %H:%M:%S} UTC db-7 {name}: ", seconds * 10**6, "db-7", True),
