@@ -90,7 +90,7 @@ extension ForeignReport {
             samples = kept.map { samples[$0] }
         }
         // Time of samples that are left out is no other sample's.
-        let total = thread.samples.reduce(thread.omittedCount) { $0 + Double(max(0, $1.count)) }
+        let total = thread.count
         var (before, end) = (0.0, Int64(0))
         return samples.map { sample in
             // Each ends where the next one begins, so that the sum of all is not rounded.
@@ -109,8 +109,7 @@ extension ForeignReport {
     /// The time that the samples stand for; nil if the time between two is unknown.
     private func sampled(_ thread: ForeignThread, _ options: ReadingOptions) -> Duration? {
         guard kind == .samples, let interval = options.sampleInterval else { return nil }
-        let count = thread.samples.reduce(thread.omittedCount) { $0 + Double(max(0, $1.count)) }
-        let nanoseconds = Double(interval.nanoseconds) * (count / Double(countOfSample))
+        let nanoseconds = Double(interval.nanoseconds) * (thread.count / Double(countOfSample))
         return .nanoseconds(Int64(exactly: nanoseconds.rounded()) ?? .max)
     }
 
@@ -137,6 +136,11 @@ extension ForeignThread {
 }
 
 extension ForeignThread {
+    /// The sum of the counts of all its samples.
+    fileprivate var count: Double {
+        samples.reduce(omittedCount) { $0 + Double(max(0, $1.count)) }
+    }
+
     /// Whether it is the thread that a user names: by its number or its name, or as the main thread.
     func isCalled(_ wanted: String) -> Bool {
         name == wanted || "\(number)" == wanted || (isMain && wanted == "main")

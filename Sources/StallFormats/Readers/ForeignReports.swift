@@ -10,8 +10,10 @@ package struct ForeignReports: ReportFeed {
     package let format: ReportFormat
     private let options: ReadingOptions
     private let modified: UnixTime
-    /// Whether samples of the wanted thread, and of others, were read.
-    private var (hasWanted, hasOthers) = (false, false)
+    /// Whether samples of the wanted thread were read.
+    private var hasWanted = false
+    /// Whether samples of other threads were.
+    private var hasOthers = false
 
     package var lineNumber: Int { reader.lines.number }
     package var byteCount: Int { reader.lines.byteCount }
@@ -33,14 +35,6 @@ package struct ForeignReports: ReportFeed {
         return ForeignReports(
             reader: format.reader.init(lines, options), format: format, options: options,
             modified: modified)
-    }
-
-    private init(
-        reader: any FormatReader, format: ReportFormat, options: ReadingOptions, modified: UnixTime
-    ) {
-        (self.reader, self.format, self.options, self.modified) = (
-            reader, format, options, modified
-        )
     }
 
     /// The format of a stream, of which nothing is taken; nil for one that is not known.

@@ -347,7 +347,7 @@ import Testing
                         parts.isEmpty || abs(parts.reduce(0, +) - total) < 0.01, "\(key) \(row)")
                 }
                 guard key != .inclusive else { continue }
-                // What no roll-up knows is of the reports that are left.
+                // Groups that no roll-up has are those of the reports that are left.
                 let sum = Sum(rows)
                 if isPruned, key.needsReports {
                     #expect(0 < sum.count && sum.count < whole.count, "\(key)")
