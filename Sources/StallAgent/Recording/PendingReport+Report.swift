@@ -18,7 +18,11 @@ extension LoopExposure {
 
 extension StallReport {
     /// A report of the watchdog's records, with every address located in its image.
-    init(_ pending: PendingReport, run: ProcessRun, images: ImageTable) {
+    ///
+    /// - Parameter naming: The time that its symbols took so far.
+    init(
+        _ pending: PendingReport, run: ProcessRun, images: ImageTable, naming: Duration
+    ) {
         let incident = pending.incident
         // Finer times are not measured, and each would take two or three bytes more in every store.
         let offsets = pending.samples.map { $0.offset.nanoseconds / 1000 * 1000 }
@@ -51,7 +55,7 @@ extension StallReport {
                     !pending.members.contains { $0.id == seen.id }
                 }.map { ThreadSnapshot($0, .other, images: images) },
             skippedThreadCount: pending.others.skippedCount,
-            agentTime: pending.samples.reduce(pending.othersCost) { $0 + $1.cost })
+            agentTime: pending.samples.reduce(naming + pending.othersCost) { $0 + $1.cost })
         outcome = incident.outcome
     }
 }

@@ -343,7 +343,8 @@ private struct Recording {
         let images = ImageTable.current()
         var pending = pending
         if configuration.symbolizes { pending.nameGeneratedCode(by: &generatedNames, images) }
-        var report = StallReport(pending, run: run, images: images)
+        var report = StallReport(
+            pending, run: run, images: images, naming: namingTime[pending.id] ?? .zero)
         let answer = limiter.answer(
             report, place: report.place,
             at: MonotonicInstant(nanoseconds: stall_monotonic_ns()))
@@ -363,7 +364,6 @@ private struct Recording {
             }
             return
         }
-        report.agentTime += namingTime[report.id] ?? .zero
         if report.state != .open { namingTime[report.id] = nil }
         countLosses()
         guard configuration.symbolizes else {
