@@ -128,7 +128,10 @@ package struct ReportGenerator {
     /// Symbols for every location of a report.
     package mutating func names(of report: StallReport) -> [CodeLocation: [Frame]] {
         // A set's order is another one in each process.
-        let places = report.places.sorted { "\($0)" < "\($1)" }
+        let places = report.places.sorted {
+            ($0.offset, $0.imagePath ?? "", $0.kind.rawValue)
+                < ($1.offset, $1.imagePath ?? "", $1.kind.rawValue)
+        }
         return Dictionary(uniqueKeysWithValues: places.map { ($0, names($0)) })
     }
 
