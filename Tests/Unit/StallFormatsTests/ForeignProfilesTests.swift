@@ -55,6 +55,25 @@ import Testing
         #expect(Set(reports.map(\.id)).count == 3)
     }
 
+    @Test(arguments: [
+        "main;app::run::{{closure}};decode",
+        "main;run(int)::{lambda(int, char)#1}::operator()(int);decode",
+        "{main};App->run;{closure};decode", "<0.1.0>;{gen_server,loop,7};decode",
+        "[main tid=1];run;decode", "[unknown];run;decode",
+    ]) func `names have braces and brackets`(stack: String) {
+        let read = Self.read("\(stack) 42\n\(stack);copy 1\n")
+        #expect(read.reports.flatMap(\.samples).count == 2)
+        #expect(read.faults.isEmpty)
+    }
+
+    @Test(arguments: [
+        "int sum = 0; for (;;) { sum += 1; } 1\n", "{\"a;b\": 1,\n\"c;d\": 2\n}\n",
+        "[\"a;b 1\n", "first; second 2\n",
+    ]) func `code and JSON are no stacks`(text: String) {
+        let text = Array(String(repeating: text, count: 3).utf8)
+        #expect(ForeignReports.format(of: ByteStream(bytes: text)) == nil)
+    }
+
     @Test func `a function's name may end with a number`() {
         let read = Self.read("app;main 1\napp;closure 2 3\n")
         #expect(Self.functions(read.reports) == ["main", "app", "closure 2", "app"])
@@ -199,9 +218,23 @@ import Testing
 
     @Test(arguments: [
         ("inuse_space", "bytes"), ("alloc_objects", "count"), ("goroutine", "count"),
-    ]) func `bytes and objects are no time`(type: String, unit: String) {
+        ("exception-samples", "count"), ("cache-misses", "count"),
+    ]) func `bytes, objects and events are no time`(type: String, unit: String) {
         #expect(throws: LineFault.self) {
             try Self.duration(Self.pprof([(type, unit, 5)]), interval: .seconds(1))
         }
+    }
+
+    /// The values of ddtrace for Python, in its order.
+    @Test func `of several times the one that passed is taken, then that of the CPU`() throws {
+        let cpu = (type: "cpu-time", unit: "nanoseconds", value: Int64(100_000_000))
+        let wall = (type: "wall-time", unit: "nanoseconds", value: Int64(200_000_000))
+        let others = [
+            (type: "lock-release-hold", unit: "nanoseconds", value: Int64(7_000)),
+            (type: "heap-space", unit: "bytes", value: 0),
+            (type: "gpu-time", unit: "nanoseconds", value: 0),
+        ]
+        #expect(try Self.duration(Self.pprof([cpu, wall] + others)) == .milliseconds(200))
+        #expect(try Self.duration(Self.pprof([cpu] + others)) == .milliseconds(100))
     }
 }

@@ -44,7 +44,6 @@ struct FoldedText: FormatReader {
     init(_ lines: TextLines, _ options: ReadingOptions) { self.lines = lines }
 
     static func recognizes(_ beginning: TextBeginning) -> Bool {
-        guard !beginning.isJSON else { return false }
         // The last one may be cut off.
         let whole = beginning.lines.count > 1 ? beginning.lines.dropLast() : beginning.lines[...]
         let filled = whole.lazy.filter { !$0.utf8.allSatisfy(\.isBlank) }
@@ -52,8 +51,12 @@ struct FoldedText: FormatReader {
             counts.0 += 1
             if FoldedLine(ArraySlice(line.utf8)) != nil { counts.1 += 1 }
         }
-        // Sentences, tables of values and code have such lines as well, but spaces at their semicolons, or braces.
-        let likeProse = filled.count { $0.contains("; ") || $0.contains(" ;") || $0.contains("{") }
+        // Sentences, tables of values, code and JSON have such lines as well, but spaces at their semicolons and braces, and
+        // quotation marks first. Names of closures have braces: `main::{{closure}}`.
+        let likeProse = filled.count { line in
+            ["; ", " ;", " {", "{ "].contains { line.contains($0) }
+                || ["\"", "{\"", "[\""].contains { line.drop { $0 == " " }.hasPrefix($0) }
+        }
         return good > 0 && good * 100 >= all * 95 && filled.contains { $0.utf8.contains(0x3b) }
             && likeProse * 20 <= all
     }

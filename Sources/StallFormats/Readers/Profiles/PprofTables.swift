@@ -132,9 +132,13 @@ struct PprofTables {
         return text
     }
 
+    /// The times of a profile without a default that has several, as that of ddtrace: the first of these is taken.
+    private static let times = ["wall", "wall-time", "cpu", "cpu-time"]
+
     /// The value that a profile shows first: the one it names, or the last.
     ///
-    /// Times are taken before counts: of Go's contentions the delays, of its samples the CPU time.
+    /// Times are taken before counts: of Go's contentions the delays, of its samples the CPU time. Of several times the one
+    /// that passed is taken, then the CPU's, rather than the waits for locks that are listed behind them.
     ///
     /// - Throws: Why no value says for how long something was done, as a clause.
     mutating func shownValue() throws(NoStall) -> (place: Int, unit: PprofUnit) {
@@ -144,6 +148,12 @@ struct PprofTables {
         let shown = name.isEmpty ? nil : sampleTypes.firstIndex { string($0.type) == name }
         for isWanted in [PprofUnit.isTime, PprofUnit.isCount] {
             if let shown, isWanted(units[shown]) { return (shown, units[shown]) }
+            for name in Self.times {
+                let place = sampleTypes.indices.first {
+                    isWanted(units[$0]) && string(sampleTypes[$0].type) == name
+                }
+                if let place { return (place, units[place]) }
+            }
             if let last = units.lastIndex(where: isWanted) { return (last, units[last]) }
         }
         let last = sampleTypes[shown ?? sampleTypes.count - 1]
@@ -264,11 +274,17 @@ enum PprofUnit: Equatable {
         case "microseconds", "microsecond", "us": self = .time(nanoseconds: 1000)
         case "milliseconds", "millisecond", "ms": self = .time(nanoseconds: 1_000_000)
         case "seconds", "second", "s": self = .time(nanoseconds: 1_000_000_000)
-        case "count", "samples", "":
-            let kinds = ["object", "alloc", "space", "goroutine", "threadcreate", "heap"]
-            self = kinds.contains { type.lowercased().contains($0) } ? .other : .count
+        case "count", "samples", "": self = Self.isOfSamples(type.lowercased()) ? .count : .other
         default: self = .other
         }
+    }
+
+    /// Whether a count is of times that a stack was seen, not of what the program made, threw or missed.
+    private static func isOfSamples(_ type: String) -> Bool {
+        let others = ["alloc", "exception", "heap", "object", "space"]
+        let names = ["", "contentions", "count", "cpu", "cycles", "events", "hits", "wall"]
+        return type.contains("sample") && !others.contains { type.contains($0) }
+            || names.contains(type)
     }
 
     static func isTime(_ unit: PprofUnit) -> Bool {
