@@ -42,10 +42,17 @@ package struct ForeignReports: ReportFeed {
         recognized(UTF16Text.converting(stream))
     }
 
-    /// A log may have its first stall far from its beginning.
+    /// A log may have its first stall far from its beginning, a JSON text its stacks.
     private static func recognized(_ text: ByteStream) -> ReportFormat? {
-        ReportFormat(beginning: text.peek(ReportFormat.beginningSize))
-            ?? StallInLog.format(of: text)
+        let size = ReportFormat.beginningSize
+        let beginning = text.peek(size)
+        if let format = ReportFormat(beginning: beginning) ?? StallInLog.format(of: text) {
+            return format
+        }
+        guard beginning.count == size, TextBeginning(beginning.prefix(64)).isJSON else {
+            return nil
+        }
+        return ReportFormat(document: text.peek(ReportFormat.documentSize))
     }
 
     /// A pipe's first line says it: there may be no second one for long.

@@ -25,10 +25,24 @@ package enum ReportFormat: String, CaseIterable, Sendable {
     /// How much of a text its format is seen in, in bytes.
     package static let beginningSize = 1 << 16
 
+    /// How much of a JSON text is looked at, in bytes: its keys come in any order, those of stacks behind hundreds of images.
+    package static let documentSize = 1 << 22
+
+    /// The formats of which each report is one JSON text with its keys in any order.
+    private static let documents: [Self] = [.metricKit, .ksCrash, .sentry, .swiftBacktraceJSON]
+
     /// The format of a text that begins so, in UTF-8; nil if it is none of these.
     package init?(beginning bytes: some Collection<UInt8>) {
-        let beginning = TextBeginning(bytes.prefix(Self.beginningSize))
-        guard let format = Self.allCases.first(where: { $0.reader.recognizes(beginning) }) else {
+        self.init(TextBeginning(bytes.prefix(Self.beginningSize)), of: Self.allCases)
+    }
+
+    /// The format of a JSON text; nil if it is none of these.
+    init?(document bytes: some Collection<UInt8>) {
+        self.init(TextBeginning(bytes.prefix(Self.documentSize)), of: Self.documents)
+    }
+
+    private init?(_ beginning: TextBeginning, of formats: [Self]) {
+        guard let format = formats.first(where: { $0.reader.recognizes(beginning) }) else {
             return nil
         }
         self = format

@@ -77,4 +77,17 @@ import Testing
         ).first
         #expect(Self.innermost(report) == "read")
     }
+
+    /// An iPhone's app has some 400 images.
+    @Test(arguments: [700, 20_000]) func `an event's stacks may be far behind its beginning`(
+        count: Int
+    ) {
+        let images = (0..<count).map {
+            #"{"type": "macho", "image_addr": "0x\#(String($0 + 4096, radix: 16))000", "code_file": "/usr/lib/lib\#($0).dylib"}"#
+        }.joined(separator: ", ")
+        let event = Self.event().replacing(
+            #""exception""#, with: #""debug_meta": {"images": [\#(images)]}, "exception""#,
+            maxReplacements: 1)
+        #expect(Self.read(event).map { Self.innermost($0) } == ["wait"])
+    }
 }

@@ -10,7 +10,10 @@ struct GDBBacktrace: FormatReader {
     init(_ lines: TextLines, _ options: ReadingOptions) { self.lines = lines }
 
     static func recognizes(_ beginning: TextBeginning) -> Bool {
-        beginning.lines.contains { line in
+        // Thousands of threads are listed before the first one's stack.
+        let threads = beginning.lines.count { $0.hasPrefix("[New ") && $0.contains("LWP ") }
+        if threads > 1_000, threads * 10 > beginning.lines.count * 9 { return true }
+        return beginning.lines.contains { line in
             guard line.hasPrefix("#0  "),
                 let frame = GDBFrameLine(Array(line.utf8).withoutColors[...])
             else { return false }
