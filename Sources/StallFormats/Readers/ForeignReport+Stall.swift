@@ -154,6 +154,7 @@ extension HashedNumbers {
     ) {
         self.init()
         hash.combine(format.rawValue)
+        if report.occurrence > 0 { hash.combine(report.occurrence) }
         if let identifier = report.identifier {
             hash.combine(identifier)
             hash.combine(UInt64(bitPattern: report.start?.microseconds ?? 0))

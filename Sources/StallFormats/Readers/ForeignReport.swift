@@ -37,6 +37,12 @@ struct ForeignReport: Hashable {
     var likelyStart: UnixTime?
     /// Its first line, where that has no full time: two reports with different times are two.
     var timeText: String?
+    /// Nothing says when it was: neither a time nor one since the boot.
+    var hasNoClock = false
+    /// How many reports of the same content are before it in its text, where these are several.
+    var occurrence: UInt64 = 0
+    /// It was read to its end, though the text may not be.
+    var isWhole = false
     /// Its format, where a text has reports of several.
     var format: ReportFormat?
     /// How long it lasted; nil if unknown.

@@ -66,7 +66,7 @@ package struct ForeignReports: ReportFeed {
         repeat {
             next = try reader.next()
             // The last report of a text that could not be read to its end is not whole.
-            guard reader.lines.errno == 0 else {
+            guard reader.lines.errno == 0 || next?.isWhole == true else {
                 throw LineFault(line: lineNumber, reason: reader.lines.failure)
             }
         } while isOfOtherThread(next)

@@ -15,6 +15,7 @@ internal import StallModel
 
 /// A message of the kernel.
 struct KernelLine {
+    let text: ArraySlice<UInt8>
     private(set) var message: ArraySlice<UInt8>
     private(set) var time: UnixTime?
     /// The prefix with a time that has no year.
@@ -22,6 +23,8 @@ struct KernelLine {
     /// Microseconds since boot.
     private(set) var uptime: Int64?
     private(set) var host = ""
+    /// The task or the processor that wrote it, where the kernel says so.
+    private(set) var caller: ArraySlice<UInt8> = []
     /// The log says that it is the kernel's.
     private(set) var isNamed = false
 
@@ -29,6 +32,7 @@ struct KernelLine {
     var hasPrefix: Bool { isNamed || time != nil || uptime != nil || yearless != nil }
 
     init(_ line: ArraySlice<UInt8>) {
+        text = line
         var line = line
         if let rest = line.afterCollector {
             time = LogPrefix(line[..<rest.startIndex]).time
@@ -41,10 +45,10 @@ struct KernelLine {
         }
         let beginning = line.prefix(256)
         if let found = beginning.range(of: "kernel:"),
-            found.lowerBound == line.startIndex || line[found.lowerBound - 1].isBlank
+            found.lowerBound == line.startIndex || line[found.lowerBound - 1].isBlank,
+            let prefix = LogPrefix(ofTag: line[..<found.upperBound])
         {
             isNamed = true
-            let prefix = LogPrefix(line[..<found.upperBound])
             (time, host) = (prefix.time ?? time, prefix.host)
             yearless = prefix
             message = line[found.upperBound...]
@@ -60,7 +64,9 @@ struct KernelLine {
             let mark = text[(text.startIndex + 1)..<end].trimmed
             if let found = Self.uptime(mark) {
                 uptime = found
-            } else if !Self.isCaller(mark), !Self.isDelta(mark) {
+            } else if Self.isCaller(mark) {
+                caller = mark
+            } else if !Self.isDelta(mark) {
                 guard let found = LogPrefix(text[...end]).time else { return false }
                 time = time ?? found
             }
@@ -97,7 +103,7 @@ struct KernelLine {
 
     /// `<3>1 TIME HOST kernel - - - MESSAGE`, of RFC 5424.
     private mutating func takeSyslog() -> Bool {
-        var rest = message.prefix(512)
+        var rest = message.prefix(1024)
         let version = rest.takeWord()
         guard version.first == UInt8(ascii: "<"), version.ends(with: ">1"),
             let found = LogPrefix(rest.takeWord()).time
@@ -105,25 +111,63 @@ struct KernelLine {
         let (host, app) = (rest.takeWord(), rest.takeWord())
         guard app.elementsEqual("kernel".utf8) else { return false }
         _ = (rest.takeWord(), rest.takeWord())
-        let data = rest.takeWord()
-        guard data.elementsEqual("-".utf8) else { return false }
+        rest = rest.drop(while: \.isBlank)
+        guard let end = Self.endOfData(rest) else { return false }
         (time, isNamed) = (found, true)
         self.host = host.elementsEqual("-".utf8) ? "" : host.text
-        message = message[data.endIndex...]
+        message = message[end...]
         while takeMark() {}
         return true
+    }
+
+    /// The end of `-`, or of `[timeQuality tzKnown="1"][origin ip="10.0.0.1"]`.
+    private static func endOfData(_ text: ArraySlice<UInt8>) -> Int? {
+        if text.first == UInt8(ascii: "-") { return text.startIndex + 1 }
+        var (isQuoted, isEscaped, isOpen) = (false, false, false)
+        for place in text.indices {
+            let byte = text[place]
+            if isEscaped {
+                isEscaped = false
+            } else if isQuoted {
+                isEscaped = byte == UInt8(ascii: "\\")
+                isQuoted = byte != UInt8(ascii: "\"")
+            } else if isOpen {
+                isQuoted = byte == UInt8(ascii: "\"")
+                isOpen = byte != UInt8(ascii: "]")
+            } else if byte == UInt8(ascii: "[") {
+                isOpen = true
+            } else {
+                return place > text.startIndex ? place : nil
+            }
+        }
+        return nil
     }
 
     /// Whether it may be of the same report as another line: these come at once.
     func isSoon(after first: KernelLine) -> Bool {
         let limit: Int64 = 10_000_000
-        if let time = uptime, let other = first.uptime {
-            return (other - limit...other + limit).contains(time)
-        }
+        if let time = uptime, let other = first.uptime { return abs(time - other) <= limit }
         guard let time = time ?? yearless?.timeOfYear,
             let other = first.time ?? first.yearless?.timeOfYear
         else { return true }
-        return abs(time.microseconds - other.microseconds) <= limit
+        let distance = abs(time.microseconds - other.microseconds)
+        return distance <= limit || isYearless && Self.leapYear - distance <= limit
+    }
+
+    private var isYearless: Bool { time == nil }
+    /// The year that times without one are in, in microseconds.
+    private static let leapYear: Int64 = 366 * 86_400_000_000
+
+    /// It has the day, if not the year.
+    var isDated: Bool { time != nil || yearless?.timeOfYear != nil }
+
+    enum Clock { case time, timeOfYear, uptime }
+
+    /// Its time in microseconds, by the clock of those it has that says most.
+    var clock: (clock: Clock, time: Int64)? {
+        if let time { return (.time, time.microseconds) }
+        if let time = yearless?.timeOfYear { return (.timeOfYear, time.microseconds) }
+        return uptime.map { (.uptime, $0) }
     }
 
     /// Its time, where the log lacks the year, for a text that was written then.

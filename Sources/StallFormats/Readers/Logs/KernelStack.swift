@@ -25,6 +25,12 @@ struct KernelStack {
     private var isTruncated = false
     /// Registers stand between the parts of a stack that an interrupt divides.
     private var isInRegisters = false
+    /// Between `<TASK>` and `</TASK>`.
+    private var isInTask = false
+    /// Messages of others since its last line.
+    private var gap = 0
+
+    private static let gapLimit = 16
 
     init(task: String?, pid: Int32?) {
         self.task = task
@@ -41,7 +47,8 @@ struct KernelStack {
             return true
         }
         if let line = KernelFrameLine(message) {
-            (hasBegun, isInRegisters) = (true, false)
+            (hasBegun, isInRegisters, gap) = (true, false, 0)
+            isInTask = (isInTask || line.isBeginning) && !line.isEnd
             for frame in frames.isEmpty ? line.frames : line.frames.suffix(1) {
                 guard frames.count < frameLimit else {
                     isTruncated = true
@@ -52,11 +59,23 @@ struct KernelStack {
             return !line.isEnd
         }
         if isInRegisters, Self.isRegisters(message) { return true }
-        return !hasBegun && !Self.isOther(message)
+        if !hasBegun {
+            takeTaskLine(message)
+            return !Self.isOther(message)
+        }
+        if Self.isProgram(message) {
+            isInTask = false
+            return false
+        }
+        // Another processor's messages stand between its lines.
+        gap += 1
+        return gap <= Self.gapLimit && !Self.isOther(message) && !Self.isOtherStack(message)
     }
 
-    /// The rest of it is left out.
-    mutating func end() { isTruncated = isTruncated || hasBegun }
+    /// A processor begins to write its stack.
+    static func isBeginning(_ message: ArraySlice<UInt8>) -> Bool {
+        message.begins(with: "NMI backtrace for cpu ") || message.begins(with: "CPU: ")
+    }
 
     /// `task:NAME state:D stack:0 pid:312`, or before Linux 5.9 `NAME D 0 312 2 0x00000000`: the stack of another task
     /// follows.
@@ -80,7 +99,7 @@ struct KernelStack {
 
     var sample: ForeignSample? {
         guard !frames.isEmpty else { return nil }
-        var sample = ForeignSample(frames: frames, isTruncated: isTruncated)
+        var sample = ForeignSample(frames: frames, isTruncated: isTruncated || isInTask)
         sample.frames[0].kind = .interrupted
         return sample
     }
@@ -121,12 +140,38 @@ struct KernelStack {
         if end != nil, !found.isEmpty { task = found.text }
     }
 
+    /// `task:NAME   state:R  running task  stack:0  pid:1234  ppid:1`, where the first line names none.
+    private mutating func takeTaskLine(_ message: ArraySlice<UInt8>) {
+        guard task == nil, message.begins(with: "task:"), let state = message.range(of: " state:"),
+            let mark = message.lastRange(of: " pid:"), mark.lowerBound > state.upperBound
+        else { return }
+        var rest = message[mark.upperBound...]
+        let name = message[..<state.lowerBound].dropFirst(5).trimmed
+        guard !name.isEmpty, let pid = rest.takeWord().decimal(Int32.self) else { return }
+        (task, self.pid) = (name.text, pid)
+    }
+
     /// `RAX: 0000000000000001`, `Code: 00 00`, `x29: ffff8000`, `Call Trace:`.
     private static func isRegisters(_ message: ArraySlice<UInt8>) -> Bool {
         var rest = message
         let (word, next) = (rest.takeWord(), rest.takeWord())
         if message.begins(with: "Call ") || next.elementsEqual(":".utf8) { return true }
+        // Of the stack's own words, until Linux 4.8.
+        if word.count == 16, word.hexadecimal() != nil { return true }
         return word.last == UInt8(ascii: ":") && (3...7).contains(word.count)
+    }
+
+    /// The place in the program that called the kernel, behind the last frame.
+    private static func isProgram(_ message: ArraySlice<UInt8>) -> Bool {
+        message.begins(with: "RIP: ") || message.begins(with: "pc : ")
+    }
+
+    /// The beginning of another stack.
+    private static func isOtherStack(_ message: ArraySlice<UInt8>) -> Bool {
+        isBeginning(message) || message.begins(with: "Call ")
+            || message.begins(with: "Sending NMI ") || message.begins(with: "Task dump for CPU ")
+            || message.begins(with: "task:") || message.begins(with: "---[ end ")
+            || message.begins(with: "Internal error: ")
     }
 
     /// Another message, so that this report has no stack.
@@ -144,108 +189,5 @@ struct KernelStack {
             || message.begins(with: "Showing all locks held")
             || message.range(of: " kthread starved for ") != nil
             || message.range(of: " kthread timer wakeup didn't happen ") != nil
-    }
-}
-
-/// A line of a stack.
-private struct KernelFrameLine {
-    /// None if the line is only a mark, or an address that the unwinder is unsure of.
-    private(set) var frames: [ForeignFrame] = []
-    private(set) var isEnd = false
-
-    /// No line of a stack has more words.
-    private static let wordLimit = 16
-
-    init?(_ message: ArraySlice<UInt8>) {
-        guard message.count <= 1024 else { return nil }
-        var rest = message
-        var (hasMark, isUnreliable, caller) = (false, false, ArraySlice<UInt8>())
-        for _ in 0..<Self.wordLimit {
-            let whole = rest.takeWord()
-            if whole.isEmpty { break }
-            let word = whole.withoutParentheses
-            if Self.isMark(word) {
-                hasMark = true
-                isEnd = isEnd || word.elementsEqual("</TASK>".utf8)
-            } else if word.elementsEqual("?".utf8) || word.elementsEqual("unreliable".utf8) {
-                isUnreliable = true
-            } else if Self.isAddress(word) {
-                continue
-            } else if word.first == UInt8(ascii: "["), let last = frames.indices.last {
-                takeModule(word, &rest, last)
-            } else if word.first == UInt8(ascii: "["), !caller.isEmpty {
-                // The module of the caller's callee, which the line before has.
-                continue
-            } else if word.elementsEqual("from".utf8), !caller.isEmpty, frames.isEmpty {
-                frames.append(ForeignFrame(function: caller.text, image: "[kernel]"))
-            } else if let name = Self.name(word), frames.count < 2 {
-                frames.append(ForeignFrame(function: name.text, image: "[kernel]"))
-            } else if frames.isEmpty, caller.isEmpty {
-                caller = word
-            } else if frames.isEmpty && !Self.isBare(caller) || whole.count == word.count {
-                return nil
-            }
-        }
-        // Code without a name: that of a program for BPF, or of a module that is gone.
-        if frames.isEmpty, Self.isBare(caller), let address = caller.address() {
-            frames.append(ForeignFrame(image: "[kernel]", offset: address))
-            caller = []
-        }
-        guard rest.allSatisfy(\.isBlank), hasMark || !frames.isEmpty,
-            !frames.isEmpty || caller.isEmpty
-        else { return nil }
-        if caller.isEmpty == false, frames.count < 2 { return nil }
-        if isUnreliable { frames = [] }
-    }
-
-    /// `0xffff800008a1b2c4`.
-    private static func isBare(_ word: ArraySlice<UInt8>) -> Bool {
-        word.count >= 10 && word.address() != nil
-    }
-
-    /// `<TASK>`, `</IRQ>`, `<<EOE>>`.
-    private static func isMark(_ word: ArraySlice<UInt8>) -> Bool {
-        word.first == UInt8(ascii: "<") && word.last == UInt8(ascii: ">")
-    }
-
-    /// `[<ffffffff8168c889>]` or `[c00000000009eda8]`.
-    private static func isAddress(_ word: ArraySlice<UInt8>) -> Bool {
-        guard word.first == UInt8(ascii: "["), word.last == UInt8(ascii: "]") else { return false }
-        let inner = word.dropFirst().dropLast()
-        if inner.first == UInt8(ascii: "<"), inner.last == UInt8(ascii: ">") { return true }
-        return inner.count == 16 && inner.hexadecimal() != nil
-    }
-
-    /// The function of `FUNCTION+0x1/0x2`.
-    private static func name(_ word: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
-        guard let plus = word.lastRange(of: "+0x"), plus.lowerBound > word.startIndex,
-            let slash = word[plus.upperBound...].range(of: "/0x"),
-            word[plus.upperBound..<slash.lowerBound].hexadecimal() != nil,
-            word[slash.upperBound...].hexadecimal() != nil
-        else { return nil }
-        return word[..<plus.lowerBound]
-    }
-
-    /// `[zfs]`, or `[zfs BUILDID]`.
-    private mutating func takeModule(
-        _ first: ArraySlice<UInt8>, _ rest: inout ArraySlice<UInt8>, _ place: Int
-    ) {
-        if first.last == UInt8(ascii: "]") {
-            frames[place].image = first.dropFirst().dropLast().text
-            return
-        }
-        let id = rest.takeWord()
-        guard id.last == UInt8(ascii: "]") else { return }
-        frames[place].image = first.dropFirst().text
-        frames[place].buildID = BuildID(hexadecimal: id.dropLast().text)
-    }
-}
-
-extension ArraySlice<UInt8> {
-    fileprivate var withoutParentheses: Self {
-        var word = self
-        if word.first == UInt8(ascii: "(") { word = word.dropFirst() }
-        if word.last == UInt8(ascii: ")") { word = word.dropLast() }
-        return word
     }
 }

@@ -18,15 +18,11 @@ internal import StallQuery
 
 /// Reads the kernel's reports of tasks that are blocked and of processors that are stuck.
 struct KernelStalls: FormatReader {
-    /// Lines of a report before its stack, and frames of that.
-    private static let (gapLimit, frameLimit) = (256, 1000)
-
-    private(set) var lines: TextLines
-    private let options: ReadingOptions
+    private var stalls: LogStalls
+    var lines: TextLines { stalls.lines }
 
     init(_ lines: TextLines, _ options: ReadingOptions) {
-        self.lines = lines
-        self.options = options
+        stalls = LogStalls(lines, options, isSeastar: false)
     }
 
     static func recognizes(_ beginning: TextBeginning) -> Bool {
@@ -35,64 +31,51 @@ struct KernelStalls: FormatReader {
 
     /// Whether a report begins with the line.
     static func isHeader(_ line: ArraySlice<UInt8>) -> Bool {
-        // Most lines have none of these, and need no look at their time.
-        guard
-            line.range(of: "INFO: ") != nil || line.range(of: "lockup") != nil
-                || line.range(of: "LOCKUP") != nil
-        else { return false }
-        return KernelStallHeader(KernelLine(line).message) != nil
+        mayBegin(line) && KernelStallHeader(KernelLine(line).message) != nil
     }
 
-    mutating func next() throws(LineFault) -> ForeignReport? {
-        while let bytes = lines.next() {
-            let text = bytes.asLogLine
-            let line = KernelLine(text[...])
-            guard let header = KernelStallHeader(line.message) else {
-                guard SeastarStalls.isHeader(text[...]) else { continue }
-                lines.putBack()
-                var other = SeastarStalls(lines, options)
-                defer { lines = other.lines }
-                return try other.next()
-            }
-            guard header.isInRange else {
-                throw LineFault(line: lines.number, reason: "has a number out of range")
-            }
-            var report = report(header, line)
-            if report.start == nil { report.timeText = text[...].trimmed.text }
-            return report
-        }
-        return nil
+    /// Most lines have none of these, and need no look at their time.
+    static func mayBegin(_ line: ArraySlice<UInt8>) -> Bool {
+        line.range(of: "INFO: ") != nil || line.range(of: "lockup") != nil
+            || line.range(of: "LOCKUP") != nil
     }
 
-    private mutating func report(_ header: KernelStallHeader, _ line: KernelLine) -> ForeignReport {
-        var report = ForeignReport(kind: .hang, line: lines.number)
+    mutating func next() throws(LineFault) -> ForeignReport? { try stalls.next() }
+}
+
+/// A stall of the kernel's, as far as its lines are read.
+struct KernelStall: OpenStall {
+    /// Lines of a report before its stack, and frames of that.
+    private static let (gapLimit, frameLimit) = (256, 1000)
+
+    private let base: ForeignReport
+    private let first: KernelLine
+    private var caller: ArraySlice<UInt8>
+    private var stack: KernelStack
+    private var count = 0
+
+    init(
+        _ header: KernelStallHeader, _ line: KernelLine, _ number: Int, _ options: ReadingOptions
+    ) {
+        var report = ForeignReport(kind: .hang, line: number)
         report.isAtLeast = true
         report.duration = header.duration
         report.host = line.host
         report.format = .kernelStalls
         report.start = line.time?.before(header.duration)
         report.likelyStart = line.likelyTime(before: options.modified)?.before(header.duration)
-        var stack = KernelStack(task: header.task, pid: header.pid)
-        var count = 0
-        while let bytes = lines.next() {
-            let text = bytes.asLogLine
-            let next = KernelLine(text[...])
-            let isOther = SeastarStalls.isHeader(text[...])
-            if isOther || KernelStallHeader(next.message) != nil || !next.isSoon(after: line) {
-                if isOther { stack.end() }
-                lines.putBack()
-                break
-            }
-            // Lines of other programs between the kernel's.
-            if line.isNamed, !next.isNamed {
-                count += 1
-                if count > Self.gapLimit { break }
-                continue
-            }
-            count += 1
-            if !stack.hasBegun, count > Self.gapLimit { break }
-            if !stack.take(next.message, frameLimit: Self.frameLimit) { break }
+        if report.start == nil { report.timeText = line.text.trimmed.text }
+        report.hasNoClock = line.clock == nil
+        // The log may end within the stack, or begin there.
+        if line.isDated, !line.host.isEmpty || header.pid != nil {
+            report.identifier = "\(line.host) \(report.timeText ?? line.message.text)"
         }
+        (base, first, caller) = (report, line, line.caller)
+        stack = KernelStack(task: header.task, pid: header.pid)
+    }
+
+    var report: ForeignReport {
+        var report = base
         report.app = stack.task ?? ""
         report.pid = stack.pid
         var thread = ForeignThread(number: stack.pid ?? 0, name: stack.task)
@@ -100,107 +83,26 @@ struct KernelStalls: FormatReader {
         report.threads = [thread]
         return report
     }
-}
 
-/// The first line of a report.
-private struct KernelStallHeader {
-    private(set) var task: String?
-    private(set) var pid: Int32?
-    private(set) var duration: Duration?
-    private(set) var isInRange = true
+    func isWriter(of line: KernelLine) -> Bool { isHost(of: line) && line.caller == caller }
 
-    init?(_ message: ArraySlice<UInt8>) {
-        if message.begins(with: "INFO: task ") {
-            guard takeHungTask(message.dropFirst(11)) else { return nil }
-        } else if let found = message.range(of: "BUG: soft lockup - CPU#") {
-            guard Self.isWatchdog(message[..<found.lowerBound]),
-                takeSoftLockup(message[found.upperBound...])
-            else { return nil }
-        } else if Self.isPowerLockup(message) {
-            return
-        } else if let found = message.range(of: "Watchdog detected hard LOCKUP on cpu ") {
-            guard Self.isWatchdog(message[..<found.lowerBound]),
-                message[found.upperBound...].first?.isDigit == true
-            else { return nil }
-        } else {
-            let rest = message.begins(with: "rcu: ") ? message.dropFirst(5) : message
-            guard rest.begins(with: "INFO: rcu"),
-                rest.range(of: " self-detected stall on CPU") != nil
-                    || rest.range(of: " detected stalls on CPUs/tasks:") != nil
-                    || rest.range(of: " detected expedited stalls on CPUs/tasks:") != nil
-                    || rest.range(of: " detected stalls on tasks:") != nil
-            else { return nil }
+    /// Lines of other programs stand between the kernel's.
+    private func isHost(of line: KernelLine) -> Bool {
+        line.host == first.host && (line.isNamed || !first.isNamed)
+    }
+
+    mutating func take(_ line: KernelLine, isOfOther: Bool) -> Bool {
+        if line.host == first.host, !line.isSoon(after: first) { return false }
+        count += 1
+        if count > Self.gapLimit, !stack.hasBegun || !isHost(of: line) { return false }
+        guard isHost(of: line) else { return true }
+        if line.caller != caller {
+            // A stuck processor is made to write its stack by another one.
+            guard !isOfOther, !stack.hasBegun,
+                caller.isEmpty || KernelStack.isBeginning(line.message)
+            else { return true }
+            caller = line.caller
         }
-    }
-
-    private static func isWatchdog(_ text: ArraySlice<UInt8>) -> Bool {
-        var text = text.trimmed
-        // `watchdog: CPU3:`
-        if let cpu = text.lastRange(of: " CPU"), text.last == UInt8(ascii: ":"),
-            text[cpu.upperBound...].dropLast().decimal(Int32.self) != nil
-        {
-            text = text[..<cpu.lowerBound].trimmed
-        }
-        return text.isEmpty || text.elementsEqual("watchdog:".utf8)
-            || text.elementsEqual("NMI watchdog:".utf8)
-    }
-
-    /// `watchdog: CPU 4 self-detected hard LOCKUP @ FUNCTION`, `watchdog: CPU 4 detected hard LOCKUP on other CPUs 7`,
-    /// and before Linux 4.14 `Watchdog CPU:4 Hard LOCKUP`.
-    private static func isPowerLockup(_ message: ArraySlice<UInt8>) -> Bool {
-        let isOld = message.begins(with: "Watchdog CPU:")
-        guard isOld || message.begins(with: "watchdog: CPU ") else { return false }
-        let rest = message.dropFirst(isOld ? 13 : 14)
-        let digits = rest.prefix(while: \.isDigit)
-        let event = rest[digits.endIndex...]
-        guard !digits.isEmpty else { return false }
-        return isOld
-            ? event.begins(with: " Hard LOCKUP")
-                || event.begins(with: " detected Hard LOCKUP other CPUS:")
-            : event.begins(with: " self-detected hard LOCKUP")
-                || event.begins(with: " detected hard LOCKUP on other CPUs ")
-    }
-
-    /// `NAME:PID blocked for more than 122 seconds.`; the name may have colons and spaces.
-    private mutating func takeHungTask(_ text: ArraySlice<UInt8>) -> Bool {
-        guard let time = text.range(of: " for more than "),
-            let blocked = text[..<time.lowerBound].lastRange(of: " blocked")
-        else { return false }
-        let digits = text[time.upperBound...].prefix(while: \.isDigit)
-        guard text[digits.endIndex...].begins(with: " second") else { return false }
-        takeTask(text[..<blocked.lowerBound])
-        takeDuration(digits)
-        return task != nil
-    }
-
-    /// `3 stuck for 22s! [NAME:PID]`.
-    private mutating func takeSoftLockup(_ text: ArraySlice<UInt8>) -> Bool {
-        let cpu = text.prefix(while: \.isDigit)
-        let rest = text[cpu.endIndex...]
-        guard !cpu.isEmpty, rest.begins(with: " stuck for ") else { return false }
-        let digits = rest.dropFirst(11).prefix(while: \.isDigit)
-        guard rest[digits.endIndex...].begins(with: "s!") else { return false }
-        takeDuration(digits)
-        let task = rest[digits.endIndex...].dropFirst(2).trimmed
-        if task.first == UInt8(ascii: "["), task.last == UInt8(ascii: "]") {
-            takeTask(task.dropFirst().dropLast())
-        }
-        return true
-    }
-
-    private mutating func takeTask(_ text: ArraySlice<UInt8>) {
-        guard let colon = text.lastIndex(of: UInt8(ascii: ":")), colon > text.startIndex else {
-            return
-        }
-        let digits = text[(colon + 1)...]
-        guard !digits.isEmpty, digits.allSatisfy(\.isDigit) else { return }
-        task = text[..<colon].text
-        pid = digits.decimal(Int32.self)
-        isInRange = isInRange && pid != nil
-    }
-
-    private mutating func takeDuration(_ digits: ArraySlice<UInt8>) {
-        duration = digits.decimal(Int32.self).map { .seconds($0) }
-        isInRange = isInRange && duration != nil
+        return stack.take(line.message, frameLimit: Self.frameLimit)
     }
 }

@@ -24,12 +24,22 @@ struct LogPrefix {
     /// The word that names the process: the other lines of its message have the same. Empty without one.
     private(set) var writer: ArraySlice<UInt8> = []
 
+    /// It ends with the first tag.
+    private var isTag = false
+
     /// Longer beginnings are none, in words and in bytes.
     private static let (wordLimit, byteLimit) = (24, 512)
 
+    /// The prefix that ends with the tag of the process, and not in a text of another process that names it; nil if it
+    /// is none.
+    init?(ofTag text: ArraySlice<UInt8>) {
+        self.init(text)
+        guard isTag else { return nil }
+    }
+
     init(_ text: ArraySlice<UInt8>) {
         guard text.count <= Self.byteLimit else { return }
-        var text = text
+        var text = text.withoutPriority
         if let rest = text.afterCollector {
             var first = text
             time = LogPrefix(first.takeWord()).time
@@ -53,6 +63,16 @@ struct LogPrefix {
         if let end, let writer, end < writer, words[end].first != UInt8(ascii: "[") {
             host = words[end].text
         }
+        isTag = Self.isTag(words, end)
+    }
+
+    /// Whether no other tag is before the last word. A label, as a file's name of grep, may be the first word.
+    private static func isTag(_ words: [ArraySlice<UInt8>], _ end: Int?) -> Bool {
+        guard let end else { return words.count <= 2 }
+        // Behind the time: a host, a level, a bar.
+        return words.count - end <= 4
+            && !words.dropFirst().dropLast().contains { $0.last == UInt8(ascii: ":") }
+            && words.first?.ends(with: "]:") != true
     }
 
     /// A time over several words.
@@ -180,6 +200,14 @@ extension ArraySlice<UInt8> {
         if let first = word.first, first == 0x5b || first == 0x3c { word = word.dropFirst() }
         if let last = word.last, last == 0x5d || last == 0x3e { word = word.dropLast() }
         return word
+    }
+
+    /// Without syslog's `<3>`.
+    fileprivate var withoutPriority: Self {
+        guard first == UInt8(ascii: "<"), let end = prefix(5).firstIndex(of: UInt8(ascii: ">")),
+            self[(startIndex + 1)..<end].decimal(UInt8.self) != nil
+        else { return self }
+        return self[(end + 1)...]
     }
 
     /// `2026-11-20`.

@@ -26,19 +26,11 @@ internal import StallQuery
 
 /// Reads the reports of Seastar's stall detector.
 struct SeastarStalls: FormatReader {
-    private static let (frameLimit, wordLimit) = (1000, 4096)
-    /// Lines of other processes between those of a report.
-    private static let gapLimit = 256
-    /// Perf's marks between the parts of a stack are addresses from here.
-    private static let firstMark: UInt64 = 0xffff_ffff_ffff_f001
-
-    private(set) var lines: TextLines
-
-    private let options: ReadingOptions
+    private var stalls: LogStalls
+    var lines: TextLines { stalls.lines }
 
     init(_ lines: TextLines, _ options: ReadingOptions) {
-        self.lines = lines
-        self.options = options
+        stalls = LogStalls(lines, options, isSeastar: true)
     }
 
     static func recognizes(_ beginning: TextBeginning) -> Bool {
@@ -48,28 +40,30 @@ struct SeastarStalls: FormatReader {
     /// Whether a report begins with the line.
     static func isHeader(_ line: ArraySlice<UInt8>) -> Bool { StallLine(line)?.shard != nil }
 
-    mutating func next() throws(LineFault) -> ForeignReport? {
-        while let bytes = lines.next() {
-            let text = bytes.asLogLine
-            guard let line = StallLine(text[...]) else {
-                guard KernelStalls.isHeader(text[...]) else { continue }
-                lines.putBack()
-                var other = KernelStalls(lines, options)
-                defer { lines = other.lines }
-                return try other.next()
-            }
-            guard let milliseconds = line.milliseconds else {
-                throw LineFault(line: lines.number, reason: "has a duration out of range")
-            }
-            var report = report(line, .milliseconds(milliseconds))
-            if report.start == nil { report.timeText = text[...].trimmed.text }
-            return report
-        }
-        return nil
-    }
+    mutating func next() throws(LineFault) -> ForeignReport? { try stalls.next() }
+}
 
-    private mutating func report(_ line: StallLine, _ duration: Duration) -> ForeignReport {
-        var report = ForeignReport(kind: .hang, line: lines.number)
+/// A stall of Seastar's, as far as its lines are read. The kernel's stack is inside of the program's.
+struct SeastarStall: OpenStall {
+    private static let (frameLimit, wordLimit) = (1000, 4096)
+    /// Lines of other processes between those of a report.
+    private static let gapLimit = 256
+    /// Perf's marks between the parts of a stack are addresses from here.
+    private static let firstMark: UInt64 = 0xffff_ffff_ffff_f001
+
+    private let base: ForeignReport
+    private let writer: ArraySlice<UInt8>
+    private let isOneLine: Bool
+    private var frames: [ForeignFrame]
+    private var isInBacktrace: Bool
+    private var gap = 0
+
+    /// - Returns: Nil if its duration is out of range.
+    init?(_ line: StallLine, _ text: ArraySlice<UInt8>, _ number: Int, _ options: ReadingOptions) {
+        guard let duration = line.milliseconds.map({ Duration.milliseconds($0) }) else {
+            return nil
+        }
+        var report = ForeignReport(kind: .hang, line: number)
         let prefix = LogPrefix(line.prefix)
         report.app = prefix.process
         report.pid = prefix.pid
@@ -77,58 +71,64 @@ struct SeastarStalls: FormatReader {
         report.format = .seastarStalls
         report.start = prefix.time?.before(duration)
         report.likelyStart = prefix.likelyTime(before: options.modified)?.before(duration)
+        if report.start == nil { report.timeText = text.trimmed.text }
         report.duration = duration
-        let sample = stack(of: line, by: prefix.writer)
-        let number = line.shard ?? 0
-        var thread = ForeignThread(number: number, name: line.shard.map { "shard \($0)" })
-        if !sample.frames.isEmpty { thread.samples = [sample] }
-        report.threads = [thread]
+        // The log may end within the stack.
+        if prefix.time != nil || prefix.timeOfYear != nil, !prefix.host.isEmpty || prefix.pid != nil
+        {
+            let message = text[line.prefix.endIndex...].trimmed.text
+            let name = "\(prefix.host) \(prefix.process) \(prefix.pid ?? 0)"
+            report.identifier = report.timeText ?? "\(name) \(message)"
+        }
+        report.threads = [
+            ForeignThread(number: line.shard ?? 0, name: line.shard.map { "shard \($0)" })
+        ]
+        (base, writer) = (report, prefix.writer)
+        frames = line.backtrace.compactMap(Self.frame)
+        isInBacktrace = line.hasBacktrace && frames.isEmpty
+        isOneLine = line.hasBacktrace && !frames.isEmpty
+    }
+
+    var report: ForeignReport {
+        var report = base
+        guard !frames.isEmpty else { return report }
+        var sample = ForeignSample(frames: Array(frames.prefix(Self.frameLimit)))
+        sample.isTruncated = frames.count > Self.frameLimit
+        report.threads[0].samples = [sample]
         return report
     }
 
-    /// The kernel's stack is inside of the program's.
-    private mutating func stack(
-        of first: StallLine, by writer: ArraySlice<UInt8>
-    ) -> ForeignSample {
-        var frames = first.backtrace.compactMap(Self.frame)
-        var (isInBacktrace, gap) = (first.hasBacktrace && frames.isEmpty, 0)
-        let isOneLine = first.hasBacktrace && !frames.isEmpty
-        while let bytes = lines.next() {
-            let line = bytes.asLogLine[...]
-            guard let message = Self.message(line, of: writer) else {
-                gap += 1
-                let isOther = StallLine(line) != nil || KernelStalls.isHeader(line)
-                if gap < Self.gapLimit, !isOther { continue }
-                lines.putBack()
-                break
-            }
-            if message.begins(with: "kernel callstack:") {
-                frames = kernelFrames(message) + frames
-                break
-            } else if !isOneLine, !isInBacktrace, message.elementsEqual("Backtrace:".utf8) {
-                isInBacktrace = true
-            } else if isInBacktrace, let frame = Self.frame(message) {
-                if frames.count <= Self.frameLimit { frames.append(frame) }
-            } else {
-                lines.putBack()
-                break
-            }
+    func isWriter(of line: KernelLine) -> Bool { message(of: line.text) != nil }
+
+    mutating func take(_ line: KernelLine, isOfOther: Bool) -> Bool {
+        guard let message = message(of: line.text) else {
+            gap += 1
+            return gap < Self.gapLimit
         }
-        var sample = ForeignSample(frames: Array(frames.prefix(Self.frameLimit)))
-        sample.isTruncated = frames.count > Self.frameLimit
-        return sample
+        if message.begins(with: "kernel callstack:") {
+            frames = kernelFrames(message) + frames
+            return false
+        }
+        if !isOneLine, !isInBacktrace, message.elementsEqual("Backtrace:".utf8) {
+            isInBacktrace = true
+            return true
+        }
+        guard isInBacktrace, let frame = Self.frame(message) else { return false }
+        if frames.count <= Self.frameLimit { frames.append(frame) }
+        return true
     }
 
     /// The line without its prefix; nil if another process wrote it.
-    private static func message(
-        _ line: ArraySlice<UInt8>, of writer: ArraySlice<UInt8>
-    ) -> ArraySlice<UInt8>? {
+    private func message(of line: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
         if writer.isEmpty { return (line.afterCollector ?? line).trimmed }
         var rest = line.prefix(1024)
         while true {
             let word = rest.takeWord()
             if word.isEmpty { return nil }
-            if word.elementsEqual(writer) { return line[word.endIndex...].trimmed }
+            guard word.elementsEqual(writer) else { continue }
+            // Processes in containers have the same number on each host.
+            guard LogPrefix(line[..<word.endIndex]).host == base.host else { return nil }
+            return line[word.endIndex...].trimmed
         }
     }
 
@@ -153,39 +153,5 @@ struct SeastarStalls: FormatReader {
             let offset = word[(plus + 1)...].address()
         else { return nil }
         return ForeignFrame(image: word[..<plus].text, offset: offset)
-    }
-}
-
-/// The first line of a report.
-private struct StallLine {
-    let prefix: ArraySlice<UInt8>
-    /// Nil if out of range.
-    let milliseconds: Int32?
-    private(set) var shard: Int32?
-    private(set) var hasBacktrace = false
-    /// Addresses; none where they are on lines of their own.
-    private(set) var backtrace: [ArraySlice<UInt8>] = []
-
-    init?(_ line: ArraySlice<UInt8>) {
-        guard let found = line.range(of: "Reactor stalled for ") else { return nil }
-        let digits = line[found.upperBound...].prefix(while: \.isDigit)
-        var rest = line[digits.endIndex...]
-        guard !digits.isEmpty, rest.begins(with: " ms"), let end = rest.dropFirst(3).first,
-            end == UInt8(ascii: " ") || end == UInt8(ascii: ".")
-        else { return nil }
-        prefix = line[..<found.lowerBound]
-        milliseconds = digits.decimal(Int32.self)
-        rest = rest.dropFirst(3)
-        if rest.begins(with: " on shard ") {
-            shard = rest.dropFirst(10).prefix(while: \.isDigit).decimal(Int32.self)
-        }
-        guard let stack = rest.range(of: ". Backtrace:") else { return }
-        hasBacktrace = true
-        rest = rest[stack.upperBound...]
-        while backtrace.count <= 1000 {
-            let word = rest.takeWord()
-            if word.isEmpty { break }
-            backtrace.append(word)
-        }
     }
 }
