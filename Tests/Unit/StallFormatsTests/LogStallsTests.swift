@@ -158,6 +158,17 @@ import Testing
     }
 
     @Test(arguments: [
+        "[12.5] h1 kernel: ", "[12.5 <    0.000001 >] h1 kernel: ", "h1 kernel: ",
+        "Nov 20 2026 09:14:31 h1 kernel: ", "Nov 20 09:14:31 h1 kernel: ",
+        "2026-11-20T09:14:31Z h1   !INFO | kernel: ", "kern.log: Nov 20 09:14:31 h1 kernel: ",
+        "Nov 20 09:14:31 h1.example.com h1 kernel: ",
+    ]) func `the kernel's tag is found behind each kind of beginning`(prefix: String) {
+        let stalls = Self.read(Self.hang().map { prefix + $0 })
+        #expect(stalls.map(\.run.app) == ["db"])
+        #expect(stalls.map(Self.functions) == [["a", "b", "c"]])
+    }
+
+    @Test(arguments: [
         "<3>Nov 20 09:14:31 h1 kernel: ", "<3>2026-11-20T09:14:31Z h1 kernel: [12.5] ",
         "<3>1 2026-11-20T09:14:31Z h1 kernel - - [timeQuality tzKnown=\"1\" x=\"\\\"] \"][o ip=\"1\"] [12.5] ",
     ]) func `a prefix of syslog has the time and the host`(prefix: String) {

@@ -161,7 +161,7 @@ struct KernelStack {
         return word.last == UInt8(ascii: ":") && (3...7).contains(word.count)
     }
 
-    /// The place in the program that called the kernel, behind the last frame.
+    /// The position in the program that called the kernel, behind the last frame.
     private static func isProgram(_ message: ArraySlice<UInt8>) -> Bool {
         message.begins(with: "RIP: ") || message.begins(with: "pc : ")
     }

@@ -68,9 +68,12 @@ struct LogPrefix {
 
     /// Whether no other tag is before the last word. A label, as a file's name of grep, may be the first word.
     private static func isTag(_ words: [ArraySlice<UInt8>], _ end: Int?) -> Bool {
-        guard let end else { return words.count <= 2 }
-        // Behind the time: a host, a level, a bar.
-        return words.count - end <= 4
+        let mark =
+            words.first?.first == UInt8(ascii: "[") ? words.firstIndex { $0.last == 0x5d } : nil
+        let clock = words.lastIndex { $0.isClock }
+        let end = end ?? (clock ?? mark).map { $0 + 1 } ?? 0
+        // Behind the time: a host, a level, a bar. Without one only a host is a beginning of a log.
+        return words.count - end <= (end > 0 ? 4 : 2)
             && !words.dropFirst().dropLast().contains { $0.last == UInt8(ascii: ":") }
             && words.first?.ends(with: "]:") != true
     }

@@ -1,7 +1,7 @@
 // The stalls of a log, in its order. Lines of several hosts, processors and programs stand among each other there, so
 // that several stalls are open at once, and each takes the lines that are its own.
 //
-// The kernel repeats a hang that goes on: a closed stall is held until its repetition would be late, so that both are
+// The kernel repeats a hang that lasts: a closed stall is held until its repetition would be late, so that both are
 // one. All numbers of stalls are bounded: a log may have gigabytes.
 
 internal import StallModel
@@ -116,7 +116,7 @@ struct LogStalls {
         stalls.append(LogStall(fault: LineFault(line: lines.number, reason: reason)))
     }
 
-    /// A stall whose lines may go on behind those that could be read is not whole.
+    /// A stall whose lines may continue behind those that could be read is not whole.
     private mutating func end() {
         hasEnded = true
         if lines.errno != 0 { stalls.removeAll { $0.open != nil } }
@@ -140,7 +140,7 @@ struct LogStalls {
     }
 
     /// The number of earlier reports of the same content: those of one second in a log without its fractions are
-    /// several. The kernel's are told apart by their time, but where a log has none.
+    /// several. The kernel's differ in their time, but where a log has none.
     private mutating func occurrence(of report: ForeignReport) -> UInt64 {
         guard report.format == .seastarStalls || report.hasNoClock else { return 0 }
         var content = report
@@ -164,7 +164,7 @@ private struct LogStall {
     var report: ForeignReport?
     var hang: KernelHang?
 
-    /// In its place there is a line that is none.
+    /// There is none, but a line that cannot be read.
     var fault: LineFault?
 
     init(open: any OpenStall, hang: KernelHang?) { (self.open, self.hang) = (open, hang) }
