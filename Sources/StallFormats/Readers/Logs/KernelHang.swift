@@ -28,8 +28,9 @@ struct KernelHang {
 
     /// Whether another report is of the same hang, later.
     func goesOn(in other: KernelHang) -> Bool {
-        other.end > end && other.clock == clock && abs(other.start &- start) <= Self.tolerance
-            && other.pid == pid && other.task == task && other.host == host
+        other.pid == pid && other.end > end && other.clock == clock
+            && abs(other.start &- start) <= Self.tolerance && other.task == task
+            && other.host == host
     }
 
     /// The kernel would have repeated it before this line: it does so at equal intervals.

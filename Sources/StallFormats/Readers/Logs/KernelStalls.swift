@@ -84,14 +84,17 @@ struct KernelStall: OpenStall {
         return report
     }
 
-    func isWriter(of line: KernelLine) -> Bool { isHost(of: line) && line.caller == caller }
+    func isWriter(of line: LogLine) -> Bool {
+        isHost(of: line.kernel) && line.kernel.caller == caller
+    }
 
     /// Lines of other programs stand between the kernel's.
     private func isHost(of line: KernelLine) -> Bool {
         line.host == first.host && (line.isNamed || !first.isNamed)
     }
 
-    mutating func take(_ line: KernelLine, isOfOther: Bool) -> Bool {
+    mutating func take(_ line: LogLine, isOfOther: Bool) -> Bool {
+        let line = line.kernel
         if line.host == first.host, !line.isSoon(after: first) { return false }
         count += 1
         if count > Self.gapLimit, !stack.hasBegun || !isHost(of: line) { return false }

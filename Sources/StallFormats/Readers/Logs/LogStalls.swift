@@ -7,17 +7,25 @@
 internal import StallModel
 internal import StallQuery
 
+/// A line of a log. What the kernel says in it is looked for when it is asked for: most lines are nobody's.
+final class LogLine {
+    let text: ArraySlice<UInt8>
+    lazy var kernel = KernelLine(text)
+
+    init(_ text: ArraySlice<UInt8>) { self.text = text }
+}
+
 /// A stall whose lines are not all read.
 protocol OpenStall {
     /// The report of the lines up to here.
     var report: ForeignReport { get }
 
     /// Whether the line is by the host, and the processor or task or process, that reports the stall.
-    func isWriter(of line: KernelLine) -> Bool
+    func isWriter(of line: LogLine) -> Bool
 
     /// - Parameter isOfOther: Another open stall has this line's writer.
     /// - Returns: Whether there can be more of it.
-    mutating func take(_ line: KernelLine, isOfOther: Bool) -> Bool
+    mutating func take(_ line: LogLine, isOfOther: Bool) -> Bool
 }
 
 /// Reads the stalls of the kernel and of Seastar.
@@ -29,7 +37,9 @@ struct LogStalls {
     /// The text is a log of Seastar: its reports may lack the shard.
     private let isSeastar: Bool
     private var stalls: [LogStall] = []
-    private var last: KernelLine?
+    /// Those of the stalls whose lines are not all read, in their order.
+    private var open: [LogStall] = []
+    private var last: LogLine?
     private var hasEnded = false
     /// How many reports of each content there were.
     private var counts: [Int: UInt64] = [:]
@@ -51,65 +61,66 @@ struct LogStalls {
     }
 
     private mutating func take(_ text: ArraySlice<UInt8>) {
+        let line = LogLine(text)
         if let first = StallLine(text), isSeastar || first.shard != nil {
             guard let stall = SeastarStall(first, text, lines.number, options) else {
                 return fail("has a duration out of range")
             }
-            let line = KernelLine(text)
             pass(line)
-            closeStalls { $0 is SeastarStall && $0.isWriter(of: line) }
-            open(stall, hang: nil)
+            closeAll { $0 is SeastarStall && $0.isWriter(of: line) }
+            begin(stall, hang: nil)
             return
         }
         let mayBegin = KernelStalls.mayBegin(text)
         // With no open stall it is enough to look at the time now and then.
         guard
-            mayBegin || stalls.contains(where: { $0.open != nil })
-                || !stalls.isEmpty && lines.number.isMultiple(of: 64)
+            mayBegin || !open.isEmpty || !stalls.isEmpty && lines.number.isMultiple(of: 64)
         else { return }
-        let line = KernelLine(text)
         last = line
-        guard mayBegin, let header = KernelStallHeader(line.message) else {
+        guard mayBegin, let header = KernelStallHeader(line.kernel.message) else {
             pass(line)
             return
         }
         guard header.isInRange else {
             return fail("has a number out of range")
         }
-        for place in stalls.indices where stalls[place].open is SeastarStall {
-            pass(line, to: place)
-        }
-        closeStalls { $0 is KernelStall && $0.isWriter(of: line) }
-        open(KernelStall(header, line, lines.number, options), hang: KernelHang(header, line))
+        pass(line) { $0 is SeastarStall }
+        closeAll { $0 is KernelStall && $0.isWriter(of: line) }
+        begin(
+            KernelStall(header, line.kernel, lines.number, options),
+            hang: KernelHang(header, line.kernel))
     }
 
     /// Gives a line to the open stalls.
-    private mutating func pass(_ line: KernelLine) {
-        for place in stalls.indices { pass(line, to: place) }
+    private mutating func pass(
+        _ line: LogLine, to isWanted: (any OpenStall) -> Bool = { _ in true }
+    ) {
+        let writers = open.count > 1 ? open.map { $0.open?.isWriter(of: line) ?? false } : [false]
+        for (place, stall) in open.enumerated() where stall.open.map(isWanted) ?? false {
+            let isOfOther = !writers[place] && writers.contains(true)
+            if stall.open?.take(line, isOfOther: isOfOther) == false { stall.close() }
+        }
+        open.removeAll { $0.open == nil }
     }
 
-    private mutating func pass(_ line: KernelLine, to place: Int) {
-        guard let isWriter = stalls[place].open?.isWriter(of: line) else { return }
-        let isOfOther =
-            !isWriter && stalls.contains { $0.open?.isWriter(of: line) ?? false }
-        if stalls[place].open?.take(line, isOfOther: isOfOther) == false { stalls[place].close() }
-    }
-
-    private mutating func open(_ stall: any OpenStall, hang: KernelHang?) {
-        let open = stalls.indices.filter { stalls[$0].open != nil }
-        if open.count >= Self.openLimit { stalls[open[0]].close() }
-        if let hang, let place = stalls.firstIndex(where: { $0.hang?.goesOn(in: hang) ?? false }) {
-            stalls[place].close()
-            (stalls[place].open, stalls[place].hang) = (stall, hang)
+    private mutating func begin(_ new: any OpenStall, hang: KernelHang?) {
+        if open.count >= Self.openLimit { open.removeFirst().close() }
+        let stall: LogStall
+        if let hang, let same = stalls.first(where: { $0.hang?.goesOn(in: hang) ?? false }) {
+            same.close()
+            open.removeAll { $0 === same }
+            (same.open, same.hang) = (new, hang)
+            stall = same
         } else {
-            stalls.append(LogStall(open: stall, hang: hang))
+            stall = LogStall(open: new, hang: hang)
+            stalls.append(stall)
         }
+        open.append(stall)
     }
 
-    private mutating func closeStalls(_ isOfThem: (any OpenStall) -> Bool) {
-        for place in stalls.indices {
-            if let open = stalls[place].open, isOfThem(open) { stalls[place].close() }
-        }
+    private mutating func closeAll(_ isOfThem: (any OpenStall) -> Bool) {
+        for stall in open where stall.open.map(isOfThem) ?? false { stall.close() }
+        open.removeAll { $0.open == nil }
     }
 
     private mutating func fail(_ reason: String) {
@@ -120,8 +131,8 @@ struct LogStalls {
     private mutating func end() {
         hasEnded = true
         if lines.errno != 0 { stalls.removeAll { $0.open != nil } }
-        closeStalls { _ in true }
-        for place in stalls.indices { stalls[place].report?.isWhole = true }
+        closeAll { _ in true }
+        for stall in stalls { stall.report?.isWhole = true }
     }
 
     /// The first stall, if nothing more comes of it.
@@ -129,12 +140,13 @@ struct LogStalls {
         guard let first = stalls.first else { return nil }
         if !hasEnded, stalls.count <= Self.heldLimit {
             if first.open != nil { return nil }
-            if let hang = first.hang, let last, !hang.isOver(at: last) { return nil }
+            if let hang = first.hang, let last, !hang.isOver(at: last.kernel) { return nil }
         }
-        stalls[0].close()
-        let stall = stalls.removeFirst()
-        if let fault = stall.fault { return .failure(fault) }
-        guard var report = stall.report else { return nil }
+        first.close()
+        open.removeAll { $0 === first }
+        stalls.removeFirst()
+        if let fault = first.fault { return .failure(fault) }
+        guard var report = first.report else { return nil }
         report.occurrence = occurrence(of: report)
         return .success(report)
     }
@@ -157,7 +169,7 @@ struct LogStalls {
 }
 
 /// A stall that is not delivered yet.
-private struct LogStall {
+private final class LogStall {
     /// Nil if all its lines are read.
     var open: (any OpenStall)?
     /// Of the lines before those of the open one, where the kernel repeats it.
@@ -170,7 +182,7 @@ private struct LogStall {
     init(open: any OpenStall, hang: KernelHang?) { (self.open, self.hang) = (open, hang) }
     init(fault: LineFault) { self.fault = fault }
 
-    mutating func close() {
+    func close() {
         guard let new = open?.report else { return }
         open = nil
         guard report != nil else {

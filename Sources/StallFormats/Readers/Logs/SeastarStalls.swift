@@ -53,6 +53,7 @@ struct SeastarStall: OpenStall {
 
     private let base: ForeignReport
     private let writer: ArraySlice<UInt8>
+    private let host: [UInt8]
     private let isOneLine: Bool
     private var frames: [ForeignFrame]
     private var isInBacktrace: Bool
@@ -83,7 +84,7 @@ struct SeastarStall: OpenStall {
         report.threads = [
             ForeignThread(number: line.shard ?? 0, name: line.shard.map { "shard \($0)" })
         ]
-        (base, writer) = (report, prefix.writer)
+        (base, writer, host) = (report, prefix.writer, Array(prefix.host.utf8))
         frames = line.backtrace.compactMap(Self.frame)
         isInBacktrace = line.hasBacktrace && frames.isEmpty
         isOneLine = line.hasBacktrace && !frames.isEmpty
@@ -98,9 +99,9 @@ struct SeastarStall: OpenStall {
         return report
     }
 
-    func isWriter(of line: KernelLine) -> Bool { message(of: line.text) != nil }
+    func isWriter(of line: LogLine) -> Bool { message(of: line.text) != nil }
 
-    mutating func take(_ line: KernelLine, isOfOther: Bool) -> Bool {
+    mutating func take(_ line: LogLine, isOfOther: Bool) -> Bool {
         guard let message = message(of: line.text) else {
             gap += 1
             return gap < Self.gapLimit
@@ -122,13 +123,13 @@ struct SeastarStall: OpenStall {
     private func message(of line: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
         if writer.isEmpty { return (line.afterCollector ?? line).trimmed }
         var rest = line.prefix(1024)
+        // Processes in containers have the same number on each host.
+        var isOfHost = host.isEmpty
         while true {
             let word = rest.takeWord()
             if word.isEmpty { return nil }
-            guard word.elementsEqual(writer) else { continue }
-            // Processes in containers have the same number on each host.
-            guard LogPrefix(line[..<word.endIndex]).host == base.host else { return nil }
-            return line[word.endIndex...].trimmed
+            if word.elementsEqual(writer) { return isOfHost ? line[word.endIndex...].trimmed : nil }
+            isOfHost = isOfHost || word.elementsEqual(host)
         }
     }
 
