@@ -7,7 +7,7 @@
 internal import StallModel
 internal import StallQuery
 
-/// A line of a log. What the kernel says in it is looked for when it is asked for: most lines are nobody's.
+/// A line of a log. Its kernel message is found only where it is asked for: most lines belong to no stall.
 final class LogLine {
     let text: ArraySlice<UInt8>
     lazy var kernel = KernelLine(text)
