@@ -1,6 +1,7 @@
 import Foundation
 import StallCause
 import StallModel
+import TestSupport
 import Testing
 
 @testable import StallInspection
@@ -21,15 +22,6 @@ import Testing
             child.waitUntilExit()
         }
         try body(child)
-    }
-
-    /// Looks until the answer is there: the child has to be executed first.
-    func eventually<Answer>(_ look: () -> Answer?) -> Answer? {
-        for _ in 0..<500 {
-            if let answer = look() { return answer }
-            usleep(10_000)
-        }
-        return nil
     }
 
     @Test func `a sleeping thread has its call, its stack and its images`() throws {
