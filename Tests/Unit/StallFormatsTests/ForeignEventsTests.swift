@@ -40,6 +40,12 @@ import Testing
         #expect(Set(Self.read(text).map(\.id)).count == 2)
     }
 
+    @Test func `an event's identifier has several spellings`() {
+        let text = ["0a1b2c3d4e5f", "0A1B2C3D4E5F", "0a1b-2c3d-4e5f"].map { Self.event($0) }
+            .joined()
+        #expect(Set(Self.read(text).map(\.id)).count == 1)
+    }
+
     @Test(arguments: [
         #""2026-11-20T09:14:31""#, #""2026-11-20T09:14:31.000000""#, #""2026-11-20T09:14:31Z""#,
         #""2026-11-20T10:14:31+01:00""#, "1795166071",

@@ -67,7 +67,8 @@ private struct SentryBody {
     func report(line: Int) -> ForeignReport {
         var report = ForeignReport(kind: kind, line: line)
         guard !report.isOther else { return report }
-        report.identifier = node["event_id"]?.text
+        // SDKs write it with and without dashes, in either case.
+        report.identifier = node["event_id"]?.text?.lowercased().filter { $0 != "-" }
         let (app, release) = (node["contexts"]?["app"], release)
         report.app = app?["app_identifier"]?.text ?? release.name ?? app?["app_name"]?.text ?? ""
         report.version = AppleHeader.version(
