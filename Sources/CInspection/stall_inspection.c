@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
@@ -80,6 +81,24 @@ static int read_file(int32_t process, int32_t id, const char *name, char *text, 
     return 0;
 }
 
+// The number of the call that restart_syscall continues: a stop ends a sleep, also a stop by capture_running. It is in the
+// instruction before the call: `mov $230, %eax`, `mov x8, #115`.
+static int64_t restarted_call(int32_t process, uint64_t counter) {
+#if defined(__x86_64__)
+    uint8_t code[7];
+    uint32_t number;
+    const bool is_read = stall_process_read_memory(process, counter - sizeof code, code, sizeof code) == sizeof code;
+    if (!is_read || code[0] != 0xb8 || code[5] != 0x0f || code[6] != 0x05) return SYS_restart_syscall;
+    memcpy(&number, code + 1, sizeof number);
+    return number;
+#else
+    uint32_t code[2];
+    const bool is_read = stall_process_read_memory(process, counter - sizeof code, code, sizeof code) == sizeof code;
+    if (!is_read || (code[0] & 0xffe0001f) != 0xd2800008 || code[1] != 0xd4000001) return SYS_restart_syscall;
+    return code[0] >> 5 & 0xffff;
+#endif
+}
+
 // **Source:** proc(5), /proc/pid/syscall.
 static int read_position(int32_t process, int32_t id, stall_inspected_thread *thread, uint64_t *counter) {
     char text[256];
@@ -93,6 +112,8 @@ static int read_position(int32_t process, int32_t id, stall_inspected_thread *th
     const int found = sscanf(
         text, "%" SCNd64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64,
         &thread->system_call, &of[0], &of[1], &of[2], &of[3], &of[4], &of[5], &thread->stack_pointer, counter);
+    if (found == 9 && thread->system_call == SYS_restart_syscall)
+        thread->system_call = restarted_call(process, *counter);
     return found == 9 ? 0 : ENODATA;
 }
 

@@ -27,13 +27,9 @@ import Testing
     @Test func `a sleeping thread has its call, its stack and its images`() throws {
         try withChild(["sleep", "100"]) { child in
             let id = child.processIdentifier
-            let found = eventually { () -> InspectedThread? in
-                let thread = InspectedProcess(id).thread(id)
-                // Not one that still loads its program from a slow disk.
-                let call = thread?.systemCall.flatMap { SystemCall(number: $0)?.name }
-                return thread?.name == "sleep" && call == "clock_nanosleep" ? thread : nil
-            }
-            let thread = try #require(found)
+            // Before that it may execute its program between a look at its images and one at its stack.
+            try #require(eventually { call(of: id) == "clock_nanosleep" ? true : nil } == true)
+            let thread = try #require(InspectedProcess(id).thread(id))
             #expect(!thread.isRunning && thread.failure == nil)
             let stack = try #require(thread.stack)
             #expect(stack.addresses.count > 3 && !stack.isTruncated)
@@ -47,6 +43,28 @@ import Testing
             #expect(process.tasks().isEmpty)
             #expect(child.isRunning)
         }
+    }
+
+    /// As a debugger's stop, and the one of a look at a thread that was about to sleep.
+    @Test func `a sleep that was stopped is the call that it was`() throws {
+        try withChild(["sleep", "100"]) { child in
+            let id = child.processIdentifier
+            try #require(eventually { call(of: id) == "clock_nanosleep" ? true : nil } == true)
+            kill(id, SIGSTOP)
+            #expect(
+                eventually {
+                    InspectedProcess(id).thread(id)?.state == UInt8(ascii: "T") ? true : nil
+                } == true)
+            kill(id, SIGCONT)
+            #expect(eventually { call(of: id) == "clock_nanosleep" ? true : nil } == true)
+        }
+    }
+
+    /// Of a process's main thread.
+    private func call(of id: pid_t) -> String? {
+        let thread = InspectedProcess(id).thread(id)
+        guard thread?.name == "sleep" else { return nil }
+        return thread?.systemCall.flatMap { SystemCall(number: $0)?.name }
     }
 
     @Test func `a running thread is stopped for the copy only`() throws {
