@@ -26,7 +26,7 @@ package enum ReportFormat: String, CaseIterable, Sendable {
     package static let beginningSize = 1 << 16
 
     /// How much of a JSON text is looked at, in bytes: its keys come in any order, those of stacks behind hundreds of images.
-    package static let documentSize = 1 << 22
+    static let documentSize = 1 << 22
 
     /// The formats of which each report is one JSON text with its keys in any order.
     private static let documents: [Self] = [.metricKit, .ksCrash, .sentry, .swiftBacktraceJSON]

@@ -6,17 +6,6 @@ import Testing
 
 /// Goal: an event of Sentry is one report, of its own time and of the thread that it names.
 @Suite struct ForeignEventsTests {
-    private static func read(_ text: String) -> [StallReport] {
-        var feed = ForeignReports.feed(
-            ByteStream(bytes: Array(text.utf8)), ReadingOptions(),
-            modified: UnixTime(microseconds: 0))
-        var reports: [StallReport] = []
-        while let row = try? feed.next() {
-            if case .report(let portable) = row { reports.append(portable.report) }
-        }
-        return reports
-    }
-
     private static func stack(_ function: String) -> String {
         #"{"frames": [{"function": "main"}, {"function": "\#(function)"}]}"#
     }
@@ -37,13 +26,13 @@ import Testing
 
     @Test func `events of one second and one stack are as many reports, each once`() {
         let text = Self.event("a") + Self.event("b") + Self.event("a")
-        #expect(Set(Self.read(text).map(\.id)).count == 2)
+        #expect(Set(readWhole(text).map(\.id)).count == 2)
     }
 
     @Test func `an event's identifier has several spellings`() {
         let text = ["0a1b2c3d4e5f", "0A1B2C3D4E5F", "0a1b-2c3d-4e5f"].map { Self.event($0) }
             .joined()
-        #expect(Set(Self.read(text).map(\.id)).count == 1)
+        #expect(Set(readWhole(text).map(\.id)).count == 1)
     }
 
     @Test(arguments: [
@@ -52,13 +41,13 @@ import Testing
     ]) func `a time without a zone is in UTC`(time: String) {
         // It ended then.
         #expect(
-            Self.read(Self.event(time: time)).map(\.start) == [
+            readWhole(Self.event(time: time)).map(\.start) == [
                 UnixTime(microseconds: 1_795_166_069_000_000)
             ])
     }
 
     @Test func `hangs that MetricKit reported are stalls of their duration`() {
-        let report = Self.read(
+        let report = readWhole(
             Self.event(
                 mechanism: "mx_hang_diagnostic", value: "MXHangDiagnostic hangDuration:6.6 sec")
         ).first
@@ -69,14 +58,14 @@ import Testing
         let threads =
             #"[{"id": 5, "stacktrace": \#(Self.stack("other"))}, {"id": 8372224000, "name": "x", "stacktrace": "#
             + #"\#(Self.stack("wait"))}]"#
-        let report = Self.read(
+        let report = readWhole(
             Self.event(exception: #", "thread_id": 8372224000"#, threads: threads)
         ).first
         #expect(report?.loop == "x" && Self.innermost(report) == "wait")
     }
 
     @Test func `an exception's own stack is the stuck thread's`() {
-        let report = Self.read(
+        let report = readWhole(
             Self.event(
                 exception: #", "stacktrace": \#(Self.stack("read"))"#,
                 threads: #"[{"id": 7, "crashed": true, "stacktrace": \#(Self.stack("poll"))}]"#)
@@ -94,6 +83,6 @@ import Testing
         let event = Self.event().replacing(
             #""exception""#, with: #""debug_meta": {"images": [\#(images)]}, "exception""#,
             maxReplacements: 1)
-        #expect(Self.read(event).map { Self.innermost($0) } == ["wait"])
+        #expect(readWhole(event).map { Self.innermost($0) } == ["wait"])
     }
 }

@@ -7,31 +7,6 @@ import Testing
 
 /// Goal: each stall of a log is one report, with what the log says of it and nothing that it says of others.
 @Suite struct ForeignLogsTests {
-    /// 27 November 2026, 12:00.
-    private static let modified = UnixTime(microseconds: 1_795_780_800_000_000)
-
-    private static func feed(_ text: String) -> any ReportFeed {
-        ForeignReports.feed(
-            ByteStream(bytes: Array(text.utf8)), ReadingOptions(), modified: modified)
-    }
-
-    private static func read(_ text: String) -> [StallReport] {
-        var feed = feed(text)
-        var reports: [StallReport] = []
-        while true {
-            do throws(LineFault) {
-                guard let row = try feed.next() else { return reports }
-                if case .report(let portable) = row { reports.append(portable.report) }
-            } catch {
-                Issue.record("\(error)")
-            }
-        }
-    }
-
-    private static func functions(_ report: StallReport?) -> [String] {
-        report?.samples.flatMap(\.frames).compactMap(\.function) ?? []
-    }
-
     private static func stall(_ prefix: String) -> String {
         """
         \(prefix)BUG: soft lockup - CPU#3 stuck for 22s! [mysqld:4711]
@@ -51,16 +26,16 @@ import Testing
     ]) func `stalls that differ only in their time are several reports, in each file the same`(
         prefixes: [String]
     ) {
-        let ids = Self.read(prefixes.map(Self.stall).joined()).map(\.id)
+        let ids = readWhole(prefixes.map(Self.stall).joined()).map(\.id)
         #expect(Set(ids).count == 2)
-        #expect(Self.read(Self.stall(prefixes[1])).map(\.id) == [ids[1]])
+        #expect(readWhole(Self.stall(prefixes[1])).map(\.id) == [ids[1]])
     }
 
     @Test func `stalls of Seastar without a year are several reports`() {
         let text = ["20 09:14:31", "20 09:15:31", "21 09:15:31"].map {
             "Nov \($0) db-7 scylla[42]: Reactor stalled for 33 ms on shard 0. Backtrace: 0x1 0x2\n"
         }
-        #expect(Set(Self.read(text.joined()).map(\.id)).count == 3)
+        #expect(Set(readWhole(text.joined()).map(\.id)).count == 3)
     }
 
     @Test(arguments: [
@@ -69,7 +44,7 @@ import Testing
     ]) func `a time without a year is of the last one before the log was written`(
         written: String, expected: String
     ) {
-        let report = Self.read(Self.stall("\(written) db-7 kernel: ")).first
+        let report = readWhole(Self.stall("\(written) db-7 kernel: ")).first
         #expect(report?.start == AppleHeader.time("\(expected) +0000"))
     }
 
@@ -104,7 +79,7 @@ import Testing
             let text = log + stall + log
             #expect(ForeignReports.format(of: ByteStream(bytes: Array(text.utf8))) == format)
             #expect(ForeignReports.format(of: ByteStream(bytes: Array(log.utf8))) == nil)
-            #expect(Self.read(text).count == 1)
+            #expect(readWhole(text).count == 1)
         }
     }
 
@@ -125,7 +100,7 @@ import Testing
         "rcu: INFO: rcu_preempt detected expedited stalls on CPUs/tasks: { 2-... } 21012 jiffies",
         "INFO: rcu_tasks detected stalls on tasks:",
     ]) func `lockups and stalls of RCU are read in each spelling`(line: String) {
-        #expect(Self.read("[   99.9] \(line)\n").count == 1)
+        #expect(readWhole("[   99.9] \(line)\n").count == 1)
         let quoted = Array("[   99.9] about \(line)\n".utf8)
         #expect(ForeignReports.format(of: ByteStream(bytes: quoted)) == nil)
     }
@@ -137,23 +112,23 @@ import Testing
         "2026-11-20T09:14:31.204567890Z stderr F ", "[Nov20 09:14] ", "[  +0.000003] ",
         "2026-11-20T09:14:31.204567890Z stdout F [   60.123456] [    T35] ",
     ]) func `a line is read behind each kind of beginning`(prefix: String) {
-        let reports = Self.read(Self.stall(prefix))
+        let reports = readWhole(Self.stall(prefix))
         #expect(reports.map(\.run.app) == ["mysqld"])
-        #expect(Self.functions(reports.first) == ["spin", "foo"])
+        #expect(functions(reports.first) == ["spin", "foo"])
         let isDated = prefix.contains("2026")
-        #expect((reports.first?.start.microseconds == Self.modified.microseconds) != isDated)
+        #expect((reports.first?.start.microseconds == modified.microseconds) != isDated)
     }
 
     @Test(arguments: ["UTC", "GMT", "CET", "EST"]) func `a zone's name is not the host`(
         zone: String
     ) {
-        let report = Self.read(Self.stall("Fri 2026-11-20 09:14:53 \(zone) db-7 kernel: ")).first
+        let report = readWhole(Self.stall("Fri 2026-11-20 09:14:53 \(zone) db-7 kernel: ")).first
         #expect(report?.run.host == "db-7")
         #expect(report?.start == AppleHeader.time("2026-11-20 09:14:31 +0000"))
     }
 
     @Test(arguments: ["+01:00", "+0100", "+01"]) func `a zone in numbers is one`(zone: String) {
-        let report = Self.read(Self.stall("Fri 2026-11-20 09:14:53 \(zone) db-7 kernel: ")).first
+        let report = readWhole(Self.stall("Fri 2026-11-20 09:14:53 \(zone) db-7 kernel: ")).first
         #expect(report?.run.host == "db-7")
         #expect(report?.start == AppleHeader.time("2026-11-20 08:14:31 +0000"))
     }
@@ -169,7 +144,7 @@ import Testing
             #"{"log":"\#($0)\n","stream":"stderr","time":"2026-11-20T09:14:31.204567890Z"}"# + "\n"
         }
         for text in [kubernetes.joined(), docker.joined()] {
-            let reports = Self.read(text)
+            let reports = readWhole(text)
             #expect(reports.count == 1)
             #expect(reports.first?.samples.first?.locations.count == 3)
             #expect(reports.first?.run.host == "")
@@ -179,7 +154,7 @@ import Testing
     // MARK: Stacks
 
     @Test func `an address without a function does not end a stack`() {
-        let report = Self.read(
+        let report = readWhole(
             """
             [363.1] INFO: task foo:123 blocked for more than 120 seconds.
             [363.1] Call trace:
@@ -189,7 +164,7 @@ import Testing
 
             """
         ).first
-        #expect(Self.functions(report) == ["__switch_to", "schedule"])
+        #expect(functions(report) == ["__switch_to", "schedule"])
         #expect(report?.samples.first?.locations.count == 3)
     }
 
@@ -199,7 +174,7 @@ import Testing
         "[100.2] task:other           state:D stack:0     pid:77    ppid:2",
         "[100.2] other           D    0    77      2 0x00000000",
     ]) func `another stack is not that of a stall without one`(line: String) {
-        let reports = Self.read(
+        let reports = readWhole(
             """
             [100.1] INFO: task foo:123 blocked for more than 120 seconds.
             \(line)
@@ -207,17 +182,17 @@ import Testing
 
             """)
         #expect(reports.map(\.run.pid) == [123])
-        #expect(Self.functions(reports.first).isEmpty)
+        #expect(functions(reports.first).isEmpty)
     }
 
     @Test func `stalls of Seastar and of the kernel in one log are both read`() {
         let seastar =
             "2026-11-20T09:14:31+0000 h scylla[42]: Reactor stalled for 33 ms on shard 0. Backtrace: 0x1 0x2\n"
         let kernel = Self.stall("2026-11-20T09:14:31+0000 h kernel: ")
-        let alone = Self.read(kernel).map(\.id) + Self.read(seastar).map(\.id)
+        let alone = readWhole(kernel).map(\.id) + readWhole(seastar).map(\.id)
         for text in [seastar + kernel, kernel + seastar] {
-            #expect(Set(Self.read(text).map(\.id)) == Set(alone))
+            #expect(Set(readWhole(text).map(\.id)) == Set(alone))
         }
-        #expect(Self.functions(Self.read(kernel + seastar).first) == ["spin", "foo"])
+        #expect(functions(readWhole(kernel + seastar).first) == ["spin", "foo"])
     }
 }

@@ -12,17 +12,7 @@ import Testing
     ) -> (reports: [StallReport], faults: [LineFault]) {
         var options = ReadingOptions()
         change(&options)
-        var feed = ForeignReports.feed(
-            ByteStream(bytes: Array(text.utf8)), options, modified: UnixTime(microseconds: 0))
-        var (reports, faults) = ([StallReport](), [LineFault]())
-        while true {
-            do throws(LineFault) {
-                guard let row = try feed.next() else { return (reports, faults) }
-                if case .report(let portable) = row { reports.append(portable.report) }
-            } catch {
-                faults.append(error)
-            }
-        }
+        return readForeign(text.utf8, options)
     }
 
     private static let folded = "app;main;decode 3\napp;main;wait 1\n"

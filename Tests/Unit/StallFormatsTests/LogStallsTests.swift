@@ -8,26 +8,6 @@ import Testing
 /// Goal: the lines of each stall are found among those of others, and a stall that a log has several times is one.
 /// Method: logs of made-up stalls, line by line.
 @Suite struct LogStallsTests {
-    private static func read(_ lines: [String]) -> [StallReport] {
-        let text = lines.map { $0 + "\n" }.joined()
-        var feed = ForeignReports.feed(
-            ByteStream(bytes: Array(text.utf8)), ReadingOptions(),
-            modified: UnixTime(microseconds: 1_795_780_800_000_000))
-        var reports: [StallReport] = []
-        while true {
-            do throws(LineFault) {
-                guard let row = try feed.next() else { return reports }
-                if case .report(let portable) = row { reports.append(portable.report) }
-            } catch {
-                Issue.record("\(error)")
-            }
-        }
-    }
-
-    private static func functions(_ report: StallReport?) -> [String] {
-        report?.samples.flatMap(\.frames).compactMap(\.function) ?? []
-    }
-
     private static func hang(_ duration: Int = 122, task: String = "db:42") -> [String] {
         [
             "INFO: task \(task) blocked for more than \(duration) seconds.", "Call Trace:",
@@ -48,8 +28,8 @@ import Testing
             var lines = Self.hang()
             lines.insert(line, at: 4)
             if !hasMarks { lines.removeAll { $0.contains("TASK") } }
-            let stall = Self.read(lines.map { "[100.1] \($0)" }).first
-            #expect(Self.functions(stall) == ["a", "b", "c"])
+            let stall = readWhole(lines.map { "[100.1] \($0)" }).first
+            #expect(functions(stall) == ["a", "b", "c"])
             #expect(stall?.samples.first?.isTruncated == false)
         }
     }
@@ -57,10 +37,10 @@ import Testing
     @Test func `a stack that does not go on behind many messages is truncated`() {
         var lines = Self.hang()
         lines.insert(contentsOf: [String](repeating: Self.noise[0], count: 17), at: 5)
-        let stall = Self.read(lines.map { "[100.1] \($0)" }).first
-        #expect(Self.functions(stall) == ["a", "b"])
+        let stall = readWhole(lines.map { "[100.1] \($0)" }).first
+        #expect(functions(stall) == ["a", "b"])
         #expect(stall?.samples.first?.isTruncated == true)
-        let cut = Self.read(Self.hang().dropLast(2).map { "[100.1] \($0)" }).first
+        let cut = readWhole(Self.hang().dropLast(2).map { "[100.1] \($0)" }).first
         #expect(cut?.samples.first?.isTruncated == true)
     }
 
@@ -73,13 +53,13 @@ import Testing
     ) {
         let second = Self.hang(task: "web:7").map { $0.replacing("+0x1/", with: "_2+0x1/") }
         let lines = zip(Self.hang(), second).flatMap { [one + $0, other + $1] }
-        let stalls = Self.read(lines)
+        let stalls = readWhole(lines)
         #expect(stalls.map(\.run.app) == ["db", "web"])
-        #expect(stalls.map(Self.functions) == [["a", "b", "c"], ["a_2", "b_2", "c_2"]])
+        #expect(stalls.map(functions) == [["a", "b", "c"], ["a_2", "b_2", "c_2"]])
     }
 
     @Test func `a process of the same number on another host is another one`() {
-        let stalls = Self.read([
+        let stalls = readWhole([
             "2026-11-20T09:14:31Z h1 scylla[1]: Reactor stalled for 33 ms on shard 0. Backtrace: 0x1 0x2",
             "2026-11-20T09:14:31Z h2 scylla[1]: kernel callstack: 0xffffffff99ffbc97",
         ])
@@ -104,16 +84,16 @@ import Testing
                 return Self.hang(duration, task: task).map { prefix + $0 }
             }
         }
-        let stalls = Self.read(lines([120, 241, 362]))
+        let stalls = readWhole(lines([120, 241, 362]))
         #expect(stalls.map(\.duration) == [.seconds(362)])
-        #expect(stalls.map(Self.functions) == [["a", "b", "c"]])
-        if clock != "uptime" { #expect(Self.read(lines([120])).map(\.id) == stalls.map(\.id)) }
-        #expect(Self.read(lines([120]) + lines([241], task: "web:7")).count == 2)
+        #expect(stalls.map(functions) == [["a", "b", "c"]])
+        if clock != "uptime" { #expect(readWhole(lines([120])).map(\.id) == stalls.map(\.id)) }
+        #expect(readWhole(lines([120]) + lines([241], task: "web:7")).count == 2)
         let bare = lines([241]).prefix(1)
-        #expect(Self.read(lines([120]) + bare).map(Self.functions) == [["a", "b", "c"]])
+        #expect(readWhole(lines([120]) + bare).map(functions) == [["a", "b", "c"]])
         // One that is late is another one, and so is a task that began to hang later.
         #expect(
-            Self.read(lines([120]) + lines([120]).map { $0.replacing("120", with: "60") }).count
+            readWhole(lines([120]) + lines([120]).map { $0.replacing("120", with: "60") }).count
                 == 2)
     }
 
@@ -121,7 +101,7 @@ import Testing
         let tasks = (0..<600).map {
             "[\(1000 + $0).5] INFO: task t:\($0 + 1) blocked for more than 120 seconds."
         }
-        #expect(Self.read(tasks).map(\.run.pid) == (1...600).map { Int32($0) })
+        #expect(readWhole(tasks).map(\.run.pid) == (1...600).map { Int32($0) })
     }
 
     // MARK: Identity
@@ -133,16 +113,16 @@ import Testing
     ]) func `equal lines without an exact time are several stalls, in each file the same`(
         line: String
     ) {
-        let ids = Self.read([line, line, line]).map(\.id)
+        let ids = readWhole([line, line, line]).map(\.id)
         #expect(Set(ids).count == 3)
-        #expect(Self.read([line]).map(\.id) == [ids[0]])
-        #expect(Self.read([line, line, line]).map(\.id) == ids)
+        #expect(readWhole([line]).map(\.id) == [ids[0]])
+        #expect(readWhole([line, line, line]).map(\.id) == ids)
     }
 
     @Test(arguments: ["Nov 20 09:14:31 h1 kernel: ", "2026-11-20T09:14:31Z h1 kernel: [12.5] "])
     func `a stall that a log ended within is the same in the whole log`(prefix: String) {
         let lines = Self.hang().map { prefix + $0 }
-        #expect(Self.read(Array(lines.prefix(5))).map(\.id) == Self.read(lines).map(\.id))
+        #expect(readWhole(Array(lines.prefix(5))).map(\.id) == readWhole(lines).map(\.id))
     }
 
     // MARK: Prefixes
@@ -154,7 +134,7 @@ import Testing
         "10.0.0.1 - - [20/Nov/2026:09:14:31 +0000] \"GET / kernel: ",
     ]) func `a text of another program is not the kernel's`(prefix: String) {
         let stall = "Nov 20 09:15:02 web kernel: \(Self.hang(task: "right:1")[0])"
-        #expect(Self.read([prefix + Self.hang()[0], stall]).map(\.run.app) == ["right"])
+        #expect(readWhole([prefix + Self.hang()[0], stall]).map(\.run.app) == ["right"])
     }
 
     @Test(arguments: [
@@ -163,25 +143,25 @@ import Testing
         "2026-11-20T09:14:31Z h1   !INFO | kernel: ", "kern.log: Nov 20 09:14:31 h1 kernel: ",
         "Nov 20 09:14:31 h1.example.com h1 kernel: ",
     ]) func `the kernel's tag is found behind each kind of beginning`(prefix: String) {
-        let stalls = Self.read(Self.hang().map { prefix + $0 })
+        let stalls = readWhole(Self.hang().map { prefix + $0 })
         #expect(stalls.map(\.run.app) == ["db"])
-        #expect(stalls.map(Self.functions) == [["a", "b", "c"]])
+        #expect(stalls.map(functions) == [["a", "b", "c"]])
     }
 
     @Test(arguments: [
         "<3>Nov 20 09:14:31 h1 kernel: ", "<3>2026-11-20T09:14:31Z h1 kernel: [12.5] ",
         "<3>1 2026-11-20T09:14:31Z h1 kernel - - [timeQuality tzKnown=\"1\" x=\"\\\"] \"][o ip=\"1\"] [12.5] ",
     ]) func `a prefix of syslog has the time and the host`(prefix: String) {
-        let stalls = Self.read(Self.hang(31).map { prefix + $0 })
+        let stalls = readWhole(Self.hang(31).map { prefix + $0 })
         #expect(stalls.map(\.run.host) == ["h1"])
         #expect(stalls.map(\.start) == [AppleHeader.time("2026-11-20 09:14:00 +0000")])
-        #expect(stalls.map(Self.functions) == [["a", "b", "c"]])
+        #expect(stalls.map(functions) == [["a", "b", "c"]])
     }
 
     // MARK: Stacks
 
     @Test func `the words of a stack between registers and frames are passed over`() {
-        let stall = Self.read(
+        let stall = readWhole(
             [
                 "BUG: soft lockup - CPU#1 stuck for 22s! [java:2331]",
                 "RIP: 0010:[<ffffffff810c0e1b>]  [<ffffffff810c0e1b>] spin+0x17b/0x190", "Stack:",
@@ -189,23 +169,23 @@ import Testing
                 + (0..<20).map { _ in "[9.1]  ffff8800bae57d08 ffffffff81180e6e ffff8800bae57d18" }
                 + ["[9.1] Call Trace:", "[9.1]  [<ffffffff81180e6e>] lock+0x1/0x2"]
         ).first
-        #expect(Self.functions(stall) == ["spin", "lock"])
+        #expect(functions(stall) == ["spin", "lock"])
     }
 
     @Test func `a stall of RCU has the task that its stack is of`() {
-        let stall = Self.read([
+        let stall = readWhole([
             "[9.1] rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:",
             "[9.1] task:rt-app          state:R  running task     stack:0     pid:1234  ppid:1      flags:0x8",
             "[9.1] Call trace:", "[9.1]  a+0x1/0x2",
         ]).first
         #expect(stall?.run.app == "rt-app" && stall?.run.pid == 1234)
-        #expect(Self.functions(stall) == ["a"])
+        #expect(functions(stall) == ["a"])
     }
 
     @Test func `a stack may go on in the next year`() {
         let lines = Self.hang()
         let old = lines.prefix(4).map { "Dec 31 23:59:59 h1 kernel: \($0)" }
         let new = lines.dropFirst(4).map { "Jan  1 00:00:00 h1 kernel: \($0)" }
-        #expect(Self.read(old + new).map(Self.functions) == [["a", "b", "c"]])
+        #expect(readWhole(old + new).map(functions) == [["a", "b", "c"]])
     }
 }

@@ -15,7 +15,6 @@ internal import StallModel
 
 /// A message of the kernel.
 struct KernelLine {
-    let text: ArraySlice<UInt8>
     private(set) var message: ArraySlice<UInt8>
     private(set) var time: UnixTime?
     /// The prefix with a time that has no year.
@@ -32,7 +31,6 @@ struct KernelLine {
     var hasPrefix: Bool { isNamed || time != nil || uptime != nil || yearless != nil }
 
     init(_ line: ArraySlice<UInt8>) {
-        text = line
         var line = line
         if let rest = line.afterCollector {
             time = LogPrefix(line[..<rest.startIndex]).time

@@ -55,8 +55,9 @@ struct KernelStall: OpenStall {
     private var count = 0
 
     init(
-        _ header: KernelStallHeader, _ line: KernelLine, _ number: Int, _ options: ReadingOptions
+        _ header: KernelStallHeader, _ text: LogLine, _ number: Int, _ options: ReadingOptions
     ) {
+        let line = text.kernel
         var report = ForeignReport(kind: .hang, line: number)
         report.isAtLeast = true
         report.duration = header.duration
@@ -64,7 +65,7 @@ struct KernelStall: OpenStall {
         report.format = .kernelStalls
         report.start = line.time?.before(header.duration)
         report.likelyStart = line.likelyTime(before: options.modified)?.before(header.duration)
-        if report.start == nil { report.timeText = line.text.trimmed.text }
+        if report.start == nil { report.timeText = text.text.trimmed.text }
         report.hasNoClock = line.clock == nil
         // The log may end within the stack, or begin there.
         if line.isDated, !line.host.isEmpty || header.pid != nil {

@@ -87,7 +87,7 @@ struct LogStalls {
         pass(line) { $0 is SeastarStall }
         closeAll { $0 is KernelStall && $0.isWriter(of: line) }
         begin(
-            KernelStall(header, line.kernel, lines.number, options),
+            KernelStall(header, line, lines.number, options),
             hang: KernelHang(header, line.kernel))
     }
 
