@@ -4,23 +4,21 @@ import Testing
 /// Goal: a name stands for one thing, wherever a reader meets it.
 /// Method: the declarations of all sources, as text.
 @Suite struct NameTests {
-    private static let declaration = Result {
-        try SourcePattern(
-            #"^(?:@?[A-Za-z()]+ )*(?:struct|class|enum|actor|protocol|typealias) ([A-Z]\w*)"#)
-    }
+    private static let declaration = SourcePattern(
+        #"^(?:@?[A-Za-z()]+ )*(?:struct|class|enum|actor|protocol|typealias) ([A-Z]\w*)"#)
 
     /// The type that a line declares outside of other types and for other files.
-    static func declaredType(_ line: String) throws -> String? {
+    static func declaredType(_ line: String) -> String? {
         guard !line.hasPrefix(" "), !line.hasPrefix("private "), !line.hasPrefix("fileprivate ")
         else { return nil }
-        return try declaration.get().group(in: line)
+        return declaration.group(in: line)
     }
 
     @Test func `no two types share a name`() throws {
         var places: [String: Set<String>] = [:]
         for module in try SourceTree.modules() {
             for (path, lines) in try SourceTree.files(of: module) {
-                for name in try lines.compactMap(Self.declaredType) {
+                for name in lines.compactMap(Self.declaredType) {
                     places[name, default: []].insert(path)
                 }
             }
@@ -39,8 +37,8 @@ import Testing
             ("@MainActor public enum Kind {", "Kind"), ("private struct Row {", nil),
             ("    struct Inner {", nil), ("/// struct Row", nil), ("extension Row {", nil),
         ] as [(String, String?)])
-    func `a type's declaration is recognized`(line: String, name: String?) throws {
-        #expect(try Self.declaredType(line) == name)
+    func `a type's declaration is recognized`(line: String, name: String?) {
+        #expect(Self.declaredType(line) == name)
     }
 
     /// One fact of a report, from the agent's measurement to a browser: each file that names it is one that a new fact
@@ -54,7 +52,7 @@ import Testing
             (fact: "ending StallEnding", limit: 12),
         ])
     func `few files name one fact of a report`(fact: String, limit: Int) throws {
-        let spelling = try SourcePattern("\\b(?:\(fact.replacing(" ", with: "|")))\\b")
+        let spelling = SourcePattern("\\b(?:\(fact.replacing(" ", with: "|")))\\b")
         var found: [String] = []
         for module in try SourceTree.modules() {
             for (path, lines) in try SourceTree.files(of: module)
@@ -70,7 +68,7 @@ import Testing
 
     /// A column that comes between two others shifts the numbers behind it; there were 875 such reads.
     @Test func `few columns of a row are read by their numbers`() throws {
-        let read = try SourcePattern(#"\(\s*at: [0-9]"#)
+        let read = SourcePattern(#"\(\s*at: [0-9]"#)
         var count = 0
         for module in try SourceTree.modules() {
             for (_, lines) in try SourceTree.files(of: module) {

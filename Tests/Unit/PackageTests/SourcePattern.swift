@@ -4,8 +4,8 @@ import Foundation
 struct SourcePattern: Sendable {
     private let expression: NSRegularExpression
 
-    init(_ pattern: String) throws {
-        expression = try NSRegularExpression(pattern: pattern)
+    init(_ pattern: String) {
+        expression = try! NSRegularExpression(pattern: pattern)
     }
 
     func isIn(_ text: String) -> Bool {
