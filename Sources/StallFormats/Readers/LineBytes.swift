@@ -53,6 +53,18 @@ extension ArraySlice<UInt8> {
         return word
     }
 
+    /// Its first words.
+    func words(atMost limit: Int) -> [Self] {
+        var words: [Self] = []
+        var rest = self
+        while words.count < limit {
+            let word = rest.takeWord()
+            if word.isEmpty { break }
+            words.append(word)
+        }
+        return words
+    }
+
     /// The number that all of it is, in digits.
     func decimal<Number: FixedWidthInteger>(_ type: Number.Type) -> Number? {
         guard !isEmpty else { return nil }

@@ -104,6 +104,58 @@ import Testing
         #expect(readWhole(tasks).map(\.run.pid) == (1...600).map { Int32($0) })
     }
 
+    @Test func `hangs of several processors, or of a task and its processor, are several`() {
+        let idle = (0..<3).map {
+            "[100.\($0)] BUG: soft lockup - CPU#\($0) stuck for \($0 == 1 ? 63 : 67)s! [swapper:0]"
+        }
+        #expect(readWhole(idle).map(\.duration) == [.seconds(67), .seconds(63), .seconds(67)])
+        let both = [
+            "[500.0] INFO: task db:42 blocked for more than 122 seconds.",
+            "[501.0] watchdog: BUG: soft lockup - CPU#3 stuck for 122s! [db:42]",
+        ]
+        #expect(readWhole(both).count == 2)
+    }
+
+    @Test func `hangs of two boots are two, each with its own stack`() {
+        func boot(_ name: String) -> [String] {
+            ["[0.0] Linux version 6.5"]
+                + [122, 245].flatMap { duration in
+                    Self.hang(duration, task: "swapper/0:1").map {
+                        "[\(10 + duration).5] \($0.replacing("+0x1/", with: "_\(name)\(duration)+0x1/"))"
+                    }
+                }
+        }
+        let stalls = readWhole(boot("x") + boot("y"))
+        #expect(stalls.map(\.duration) == [.seconds(245), .seconds(245)])
+        #expect(stalls.map { functions($0).first } == ["a_x245", "a_y245"])
+    }
+
+    @Test func `a clock that is set does not divide a hang whose lines have the time since boot`() {
+        let stalls = readWhole([
+            "Nov 20 09:14:02 h1 kernel: [200.5] INFO: task db:42 blocked for more than 122 seconds.",
+            "Nov 20 09:16:11 h1 kernel: [323.5] INFO: task db:42 blocked for more than 245 seconds.",
+        ])
+        #expect(stalls.map(\.duration) == [.seconds(245)])
+    }
+
+    @Test func `hundreds of hangs at once are repeated, each by itself`() {
+        let lines = [122, 245, 368].flatMap { duration in
+            (1...600).map {
+                "[\(1000 + duration).\($0)] INFO: task t:\($0) blocked for more than \(duration) seconds."
+            }
+        }
+        let stalls = readWhole(lines)
+        #expect(stalls.count == 600 && stalls.allSatisfy { $0.duration == .seconds(368) })
+    }
+
+    @Test func `a cut repetition keeps the whole stack`() {
+        let later = Self.hang(245).dropLast(3).map { $0.replacing("+0x1/", with: "_2+0x1/") }
+        let stalls = readWhole(
+            Self.hang(122).map { "[200.5] \($0)" } + later.map { "[323.5] \($0)" })
+        #expect(stalls.map(functions) == [["a", "b", "c"]])
+        #expect(stalls.map(\.duration) == [.seconds(245)])
+    }
+
     // MARK: Identity
 
     @Test(arguments: [
@@ -170,6 +222,80 @@ import Testing
                 + ["[9.1] Call Trace:", "[9.1]  [<ffffffff81180e6e>] lock+0x1/0x2"]
         ).first
         #expect(functions(stall) == ["spin", "lock"])
+    }
+
+    @Test func `a task that blocks in a fault has the frames on both sides of it`() {
+        let lines = [
+            "INFO: task db:42 blocked for more than 122 seconds.", "Call Trace:", " <TASK>",
+            " schedule+0x1/0x2", " asm_exc_page_fault+0x1/0x2", "RIP: 0010:read_user+0x1/0x2",
+            "Code: 00 00", "RAX: 0000000000000000 RBX: 0000000000001000", " vfs_write+0x1/0x2",
+            "RIP: 0033:0x7f8020f0fe94", " </TASK>",
+        ]
+        let stall = readWhole(lines.map { "[9.1] \($0)" }).first
+        #expect(
+            functions(stall) == ["schedule", "asm_exc_page_fault", "read_user", "vfs_write"])
+    }
+
+    /// Of a warning and of the killer of a process that took too much memory.
+    private static let others = [
+        [
+            "------------[ cut here ]------------", "WARNING: CPU: 5 PID: 99 at x.c:12 foo+0x1/0x2",
+            "CPU: 5 PID: 99 Comm: foo Not tainted 5.18.0 #1", "RIP: 0010:warn+0x1/0x2",
+            "Call Trace:", " <TASK>", " warn_a+0x1/0x2", " </TASK>",
+        ],
+        [
+            "foo invoked oom-killer: gfp_mask=0x100, order=0",
+            "CPU: 5 PID: 99 Comm: foo Not tainted 5.18.0 #1", "Call Trace:", " <TASK>",
+            " oom+0x1/0x2", " </TASK>",
+        ],
+        [
+            "divide error: 0000 [#1] SMP", "Pid: 99, comm: foo Not tainted 2.6.32",
+            "RIP: 0010:[<ffffffff81234567>]  [<ffffffff81234567>] div+0x1/0x2", "Call Trace:",
+            " [<ffffffff81234567>] div_caller+0x1/0x2",
+        ],
+    ]
+
+    @Test(arguments: others) func `another report's stack is not the task's`(other: [String]) {
+        let hang = Self.hang(task: "nfsd:55")
+        let alternating =
+            hang.prefix(1).map { "[9.1][   T33] \($0)" } + other.map { "[9.1][   T99] \($0)" }
+            + hang.dropFirst().map { "[9.1][   T33] \($0)" }
+        #expect(readWhole(alternating).map(functions) == [["a", "b", "c"]])
+        let behind = (hang.filter { !$0.contains("TASK") } + other).map { "[9.1] \($0)" }
+        #expect(readWhole(behind).map(functions) == [["a", "b", "c"]])
+        let without = (hang.prefix(1) + other).map { "[9.1] \($0)" }
+        #expect(readWhole(without).map(functions) == [[]])
+    }
+
+    @Test(arguments: [
+        "Watchdog detected hard LOCKUP on cpu 3",
+        "BUG: soft lockup - CPU#3 stuck for 22s! [own:31]",
+    ]) func `a processor's stack is that of its number`(header: String) {
+        func stack(_ cpu: Int, _ task: String) -> [String] {
+            [
+                "CPU: \(cpu) PID: \(cpu + 28) Comm: \(task) Not tainted 5.18.0 #1",
+                "RIP: 0010:\(task)+0x1/0x2", "Call Trace:", " <TASK>", " \(task)_a+0x1/0x2",
+                " </TASK>",
+            ]
+        }
+        for hasCallers in [true, false] {
+            func written(_ cpu: Int, _ lines: [String]) -> [String] {
+                lines.map { "[9.1]\(hasCallers ? "[    C\(cpu)]" : "") \($0)" }
+            }
+            let stall = readWhole(
+                written(0, ["watchdog: " + header]) + written(5, stack(5, "other"))
+                    + written(3, stack(3, "own"))
+            ).first
+            #expect(functions(stall) == ["own", "own_a"])
+            #expect(stall?.run.app == "own" && stall?.run.pid == 31)
+        }
+    }
+
+    @Test func `lines of other programs do not count as the kernel's`() {
+        var lines = Self.hang().map { "Nov 20 09:14:31 h1 kernel: \($0)" }
+        lines.insert(
+            contentsOf: (0..<300).map { "Nov 20 09:14:31 h1 app[7]: message \($0)" }, at: 5)
+        #expect(readWhole(lines).map(functions) == [["a", "b", "c"]])
     }
 
     @Test func `a stall of RCU has the task that its stack is of`() {

@@ -10,12 +10,33 @@ struct KernelHang {
     private let host: String
     private let task: String
     private let pid: Int32
+    /// Tasks that wait for work are one number on all processors.
+    private let cpu: Int32?
+    private let isOfTask: Bool
     private let clock: KernelLine.Clock
-    /// In microseconds of the clock.
-    private let (start, end): (Int64, Int64)
+    private let time: Span
+    /// Since boot: it is not set as a clock is.
+    private let uptime: Span?
 
-    /// The time between two reports, in microseconds: a number of seconds is rounded.
-    private static let (tolerance, margin): (Int64, Int64) = (5_000_000, 60_000_000)
+    /// In microseconds.
+    private struct Span {
+        var start: Int64
+        var end: Int64
+
+        init(_ end: Int64, _ duration: Duration) {
+            (start, self.end) = (end &- duration.nanoseconds / 1000, end)
+        }
+
+        /// The time between two reports: a number of seconds is rounded.
+        private static let tolerance: Int64 = 5_000_000
+
+        func goesOn(in other: Span) -> Bool {
+            other.end > end && abs(other.start &- start) <= Self.tolerance
+        }
+    }
+
+    /// In microseconds.
+    private static let (margin, rebootMargin): (Int64, Int64) = (60_000_000, 10_000_000)
 
     /// Nil where nothing says when it began.
     init?(_ header: KernelStallHeader, _ line: KernelLine) {
@@ -23,21 +44,25 @@ struct KernelHang {
             let (clock, time) = line.clock
         else { return nil }
         (host, self.task, self.pid, self.clock) = (line.host, task, pid, clock)
-        (start, end) = (time &- duration.nanoseconds / 1000, time)
+        (cpu, isOfTask) = (header.cpu, header.isOfTask)
+        self.time = Span(time, duration)
+        uptime = line.uptime.map { Span($0, duration) }
     }
 
     /// Whether another report is of the same hang, later.
     func goesOn(in other: KernelHang) -> Bool {
-        other.pid == pid && other.end > end && other.clock == clock
-            && abs(other.start &- start) <= Self.tolerance && other.task == task
-            && other.host == host
+        guard other.pid == pid, other.cpu == cpu, other.isOfTask == isOfTask, other.task == task,
+            other.host == host
+        else { return false }
+        if let uptime, let later = other.uptime { return uptime.goesOn(in: later) }
+        return other.clock == clock && time.goesOn(in: other.time)
     }
 
-    /// The kernel would have repeated it before this line: it does so at equal intervals.
+    /// The kernel would have repeated it before this line, at equal intervals, or has started again.
     func isOver(at line: KernelLine) -> Bool {
-        guard line.host == host, let (clock, time) = line.clock, clock == self.clock else {
-            return false
-        }
-        return abs(time &- end) > end &- start + Self.margin
+        guard line.host == host else { return false }
+        if let uptime, let now = line.uptime, now < uptime.end &- Self.rebootMargin { return true }
+        guard let (clock, now) = line.clock, clock == self.clock else { return false }
+        return abs(now &- time.end) > time.end &- time.start + Self.margin
     }
 }

@@ -20,6 +20,10 @@ internal import StallModel
 struct KernelStack {
     private(set) var task: String?
     private(set) var pid: Int32?
+    /// The processor whose stack it is, where that is known.
+    private let cpu: Int32?
+    /// It is of a blocked task, which no interrupt is in.
+    private let isOfTask: Bool
     private(set) var hasBegun = false
     private var frames: [ForeignFrame] = []
     private var isTruncated = false
@@ -27,34 +31,34 @@ struct KernelStack {
     private var isInRegisters = false
     /// Between `<TASK>` and `</TASK>`.
     private var isInTask = false
+    /// Another processor's stack is written.
+    private var isOfOther = false
     /// Messages of others since its last line.
     private var gap = 0
 
     private static let gapLimit = 16
 
-    init(task: String?, pid: Int32?) {
-        self.task = task
-        self.pid = pid
+    init(_ header: KernelStallHeader) {
+        (task, pid, cpu, isOfTask) = (header.task, header.pid, header.cpu, header.isOfTask)
     }
 
     /// - Returns: Whether there can be more of it.
     mutating func take(_ message: ArraySlice<UInt8>, frameLimit: Int) -> Bool {
-        if takePlace(message) { return true }
-        if isOtherTask(message) { return false }
-        if message.begins(with: "CPU: ") {
-            if hasBegun { return false }
-            takeTask(message)
+        if let found = Self.processor(message) {
+            // A blocked task is on none: the stack that follows is of another report.
+            if hasBegun || isOfTask { return false }
+            isOfOther = !isOwn(found)
+            if !isOfOther { takeTask(message) }
             return true
         }
+        if isOfOther { return !Self.isOther(message) }
+        if let place = Self.place(message) { return take(place, frameLimit) }
+        if isOtherTask(message) { return false }
         if let line = KernelFrameLine(message) {
             (hasBegun, isInRegisters, gap) = (true, false, 0)
             isInTask = (isInTask || line.isBeginning) && !line.isEnd
             for frame in frames.isEmpty ? line.frames : line.frames.suffix(1) {
-                guard frames.count < frameLimit else {
-                    isTruncated = true
-                    break
-                }
-                frames.append(frame)
+                append(frame, frameLimit)
             }
             return !line.isEnd
         }
@@ -72,9 +76,23 @@ struct KernelStack {
         return gap <= Self.gapLimit && !Self.isOther(message) && !Self.isOtherStack(message)
     }
 
-    /// A processor begins to write its stack.
-    static func isBeginning(_ message: ArraySlice<UInt8>) -> Bool {
-        message.begins(with: "NMI backtrace for cpu ") || message.begins(with: "CPU: ")
+    private mutating func append(_ frame: ForeignFrame, _ limit: Int) {
+        if frames.count < limit { frames.append(frame) } else { isTruncated = true }
+    }
+
+    /// Whether a processor begins to write the stack with this line.
+    func isBeginning(_ message: ArraySlice<UInt8>) -> Bool {
+        !isOfTask && (Self.processor(message).map(isOwn) ?? false)
+    }
+
+    private func isOwn(_ number: Int32) -> Bool { cpu == nil || cpu == number }
+
+    /// The processor that begins to write its stack: `CPU: 3 PID: 854 Comm: NAME`, `NMI backtrace for cpu 3`.
+    private static func processor(_ message: ArraySlice<UInt8>) -> Int32? {
+        let marks: [StaticString] = ["CPU: ", "NMI backtrace for cpu "]
+        guard let mark = marks.first(where: { message.begins(with: $0) }) else { return nil }
+        return message.dropFirst(mark.utf8CodeUnitCount).prefix(while: \.isDigit)
+            .decimal(Int32.self)
     }
 
     /// `task:NAME state:D stack:0 pid:312`, or before Linux 5.9 `NAME D 0 312 2 0x00000000`: the stack of another task
@@ -104,24 +122,30 @@ struct KernelStack {
         return sample
     }
 
-    /// `RIP: 0010:FUNCTION` or `pc : FUNCTION`: the interrupted function. The frames before it are those of the
-    /// interrupt, in which the watchdog runs.
-    private mutating func takePlace(_ message: ArraySlice<UInt8>) -> Bool {
+    /// The function of `RIP: 0010:FUNCTION` or `pc : FUNCTION`. A program's own code has no name there, and ends the stack.
+    private static func place(_ message: ArraySlice<UInt8>) -> ForeignFrame? {
         let name: ArraySlice<UInt8>
         if message.begins(with: "RIP: ") {
             let rest = message.dropFirst(5)
-            guard let colon = rest.firstIndex(of: UInt8(ascii: ":")) else { return false }
+            guard let colon = rest.firstIndex(of: UInt8(ascii: ":")) else { return nil }
             name = rest[(colon + 1)...]
         } else if message.begins(with: "pc : ") {
             name = message.dropFirst(5)
         } else {
-            return false
+            return nil
         }
-        // A program's own code has no name here, and ends the stack.
-        guard let line = KernelFrameLine(name), let frame = line.frames.last,
-            frame.function != nil
-        else { return false }
-        (frames, hasBegun, isInRegisters) = ([frame], true, true)
+        guard let frame = KernelFrameLine(name)?.frames.last, frame.function != nil else {
+            return nil
+        }
+        return frame
+    }
+
+    /// The frames before a stuck processor's position are those of the interrupt, in which the watchdog runs; those of a
+    /// task, of the fault in which it blocks. A position behind other messages is of another report.
+    private mutating func take(_ place: ForeignFrame, _ frameLimit: Int) -> Bool {
+        if hasBegun ? gap > 0 && !isInTask : isOfTask { return false }
+        if isOfTask { append(place, frameLimit) } else { frames = [place] }
+        (hasBegun, isInRegisters) = (true, true)
         return true
     }
 
@@ -168,7 +192,7 @@ struct KernelStack {
 
     /// The beginning of another stack.
     private static func isOtherStack(_ message: ArraySlice<UInt8>) -> Bool {
-        isBeginning(message) || message.begins(with: "Call ")
+        message.begins(with: "Call ")
             || message.begins(with: "Sending NMI ") || message.begins(with: "Task dump for CPU ")
             || message.begins(with: "task:") || message.begins(with: "---[ end ")
             || message.begins(with: "Internal error: ")

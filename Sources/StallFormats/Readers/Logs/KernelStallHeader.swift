@@ -7,11 +7,16 @@ struct KernelStallHeader {
     private(set) var task: String?
     private(set) var pid: Int32?
     private(set) var duration: Duration?
+    /// The processor that is stuck; nil where the line has no number of it.
+    private(set) var cpu: Int32?
+    /// It is of a task that is blocked, not of a processor that is stuck.
+    private(set) var isOfTask = false
     private(set) var isInRange = true
 
     init?(_ message: ArraySlice<UInt8>) {
         if message.begins(with: "INFO: task ") {
             guard takeHungTask(message.dropFirst(11)) else { return nil }
+            isOfTask = true
         } else if let found = message.range(of: "BUG: soft lockup - CPU#") {
             guard Self.isWatchdog(message[..<found.lowerBound]),
                 takeSoftLockup(message[found.upperBound...])
@@ -19,9 +24,11 @@ struct KernelStallHeader {
         } else if Self.isPowerLockup(message) {
             return
         } else if let found = message.range(of: "Watchdog detected hard LOCKUP on cpu ") {
-            guard Self.isWatchdog(message[..<found.lowerBound]),
-                message[found.upperBound...].first?.isDigit == true
-            else { return nil }
+            let digits = message[found.upperBound...].prefix(while: \.isDigit)
+            guard Self.isWatchdog(message[..<found.lowerBound]), !digits.isEmpty else {
+                return nil
+            }
+            cpu = digits.decimal(Int32.self)
         } else {
             let rest = message.begins(with: "rcu: ") ? message.dropFirst(5) : message
             guard rest.begins(with: "INFO: rcu"),
@@ -75,12 +82,13 @@ struct KernelStallHeader {
 
     /// `3 stuck for 22s! [NAME:PID]`.
     private mutating func takeSoftLockup(_ text: ArraySlice<UInt8>) -> Bool {
-        let cpu = text.prefix(while: \.isDigit)
-        let rest = text[cpu.endIndex...]
-        guard !cpu.isEmpty, rest.begins(with: " stuck for ") else { return false }
+        let number = text.prefix(while: \.isDigit)
+        let rest = text[number.endIndex...]
+        guard !number.isEmpty, rest.begins(with: " stuck for ") else { return false }
         let digits = rest.dropFirst(11).prefix(while: \.isDigit)
         guard rest[digits.endIndex...].begins(with: "s!") else { return false }
         takeDuration(digits)
+        cpu = number.decimal(Int32.self)
         let task = rest[digits.endIndex...].dropFirst(2).trimmed
         if task.first == UInt8(ascii: "["), task.last == UInt8(ascii: "]") {
             takeTask(task.dropFirst().dropLast())

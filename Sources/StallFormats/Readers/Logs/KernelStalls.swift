@@ -45,14 +45,14 @@ struct KernelStalls: FormatReader {
 
 /// A stall of the kernel's, as far as its lines are read.
 struct KernelStall: OpenStall {
-    /// Lines of a report before its stack, and frames of that.
-    private static let (gapLimit, frameLimit) = (256, 1000)
+    /// Lines of a report before its stack, frames of that, and lines of other hosts and programs among them.
+    private static let (gapLimit, frameLimit, otherLimit) = (256, 1000, 4096)
 
     private let base: ForeignReport
     private let first: KernelLine
     private var caller: ArraySlice<UInt8>
     private var stack: KernelStack
-    private var count = 0
+    private var (count, otherCount) = (0, 0)
 
     init(
         _ header: KernelStallHeader, _ text: LogLine, _ number: Int, _ options: ReadingOptions
@@ -72,7 +72,7 @@ struct KernelStall: OpenStall {
             report.identifier = "\(line.host) \(report.timeText ?? line.message.text)"
         }
         (base, first, caller) = (report, line, line.caller)
-        stack = KernelStack(task: header.task, pid: header.pid)
+        stack = KernelStack(header)
     }
 
     var report: ForeignReport {
@@ -97,13 +97,16 @@ struct KernelStall: OpenStall {
     mutating func take(_ line: LogLine, isOfOther: Bool) -> Bool {
         let line = line.kernel
         if line.host == first.host, !line.isSoon(after: first) { return false }
+        guard isHost(of: line) else {
+            otherCount += 1
+            return otherCount <= Self.otherLimit
+        }
         count += 1
-        if count > Self.gapLimit, !stack.hasBegun || !isHost(of: line) { return false }
-        guard isHost(of: line) else { return true }
+        if count > Self.gapLimit, !stack.hasBegun { return false }
         if line.caller != caller {
             // A stuck processor is made to write its stack by another one.
             guard !isOfOther, !stack.hasBegun,
-                caller.isEmpty || KernelStack.isBeginning(line.message)
+                caller.isEmpty || stack.isBeginning(line.message)
             else { return true }
             caller = line.caller
         }

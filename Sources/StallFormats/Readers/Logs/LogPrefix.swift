@@ -45,13 +45,7 @@ struct LogPrefix {
             time = LogPrefix(first.takeWord()).time
             text = rest
         }
-        var words: [ArraySlice<UInt8>] = []
-        var rest = text
-        while words.count < Self.wordLimit {
-            let word = rest.takeWord()
-            if word.isEmpty { break }
-            words.append(word)
-        }
+        let words = text.words(atMost: Self.wordLimit)
         var end: Int?
         var place = 0
         while place < words.count {

@@ -11,6 +11,8 @@ internal import StallQuery
 final class LogLine {
     let text: ArraySlice<UInt8>
     lazy var kernel = KernelLine(text)
+    /// The first words, among which the process is named: no prefix has more.
+    lazy var words = text.prefix(1024).words(atMost: 32)
 
     init(_ text: ArraySlice<UInt8>) { self.text = text }
 }
@@ -30,7 +32,7 @@ protocol OpenStall {
 
 /// Reads the stalls of the kernel and of Seastar.
 struct LogStalls {
-    private static let (openLimit, heldLimit, countLimit) = (8, 256, 1 << 14)
+    private static let (openLimit, heldLimit, countLimit) = (8, 1024, 1 << 14)
 
     private(set) var lines: TextLines
     private let options: ReadingOptions
@@ -106,7 +108,7 @@ struct LogStalls {
     private mutating func begin(_ new: any OpenStall, hang: KernelHang?) {
         if open.count >= Self.openLimit { open.removeFirst().close() }
         let stall: LogStall
-        if let hang, let same = stalls.first(where: { $0.hang?.goesOn(in: hang) ?? false }) {
+        if let hang, let same = stalls.last(where: { $0.hang?.goesOn(in: hang) ?? false }) {
             same.close()
             open.removeAll { $0 === same }
             (same.open, same.hang) = (new, hang)
@@ -185,12 +187,16 @@ private final class LogStall {
     func close() {
         guard let new = open?.report else { return }
         open = nil
-        guard report != nil else {
+        // It is the one of the first line, also in a log that ends there.
+        guard var first = report else {
             report = new
             return
         }
-        // It is the one of the first line, also in a log that ends there.
-        report?.duration = new.duration
-        if new.threads.contains(where: { !$0.samples.isEmpty }) { report?.threads = new.threads }
+        first.duration = [first.duration, new.duration].compactMap(\.self).max()
+        let (stack, later) = (first.threads.first?.samples.first, new.threads.first?.samples.first)
+        if let later, !later.isTruncated || stack?.isTruncated != false {
+            first.threads = new.threads
+        }
+        report = first
     }
 }

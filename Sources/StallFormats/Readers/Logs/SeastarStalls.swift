@@ -99,10 +99,10 @@ struct SeastarStall: OpenStall {
         return report
     }
 
-    func isWriter(of line: LogLine) -> Bool { message(of: line.text) != nil }
+    func isWriter(of line: LogLine) -> Bool { message(of: line) != nil }
 
     mutating func take(_ line: LogLine, isOfOther: Bool) -> Bool {
-        guard let message = message(of: line.text) else {
+        guard let message = message(of: line) else {
             gap += 1
             return gap < Self.gapLimit
         }
@@ -120,17 +120,16 @@ struct SeastarStall: OpenStall {
     }
 
     /// The line without its prefix; nil if another process wrote it.
-    private func message(of line: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
-        if writer.isEmpty { return (line.afterCollector ?? line).trimmed }
-        var rest = line.prefix(1024)
+    private func message(of line: LogLine) -> ArraySlice<UInt8>? {
+        let text = line.text
+        if writer.isEmpty { return (text.afterCollector ?? text).trimmed }
         // Processes in containers have the same number on each host.
         var isOfHost = host.isEmpty
-        while true {
-            let word = rest.takeWord()
-            if word.isEmpty { return nil }
-            if word.elementsEqual(writer) { return isOfHost ? line[word.endIndex...].trimmed : nil }
+        for word in line.words {
+            if word.elementsEqual(writer) { return isOfHost ? text[word.endIndex...].trimmed : nil }
             isOfHost = isOfHost || word.elementsEqual(host)
         }
+        return nil
     }
 
     private func kernelFrames(_ message: ArraySlice<UInt8>) -> [ForeignFrame] {
