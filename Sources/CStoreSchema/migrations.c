@@ -66,6 +66,9 @@ static const char name_sampled[] = {
 static const char add_device[] = {
 #embed "../../migrations/0022_add_device.sql"
     , 0};
+static const char name_blocking[] = {
+#embed "../../migrations/0023_name_blocking.sql"
+    , 0};
 static const char newest_schema[] = {
 #embed "schema.sql"
     , 0};
@@ -92,6 +95,7 @@ static const StallMigration migrations[] = {
     {"0020_keep_rules", keep_rules},
     {"0021_name_sampled", name_sampled},
     {"0022_add_device", add_device},
+    {"0023_name_blocking", name_blocking},
 };
 
 const int stall_migration_count = sizeof migrations / sizeof *migrations;

@@ -568,6 +568,7 @@ select
     case report.verdict
         when 0 then 'stalled' when 1 then 'starved' when 2 then 'stopped' when 3 then 'throttled'
         when 4 then 'debugger' when 5 then 'saturated' when 6 then 'sampled'
+        when 7 then 'blocking' when 8 then 'expected'
     end as verdict,
     case report.cause
         when 0 then 'unknown' when 1 then 'cpu' when 2 then 'lock' when 3 then 'disk'
@@ -600,6 +601,7 @@ select
     case report.verdict
         when 0 then 'stalled' when 1 then 'starved' when 2 then 'stopped' when 3 then 'throttled'
         when 4 then 'debugger' when 5 then 'saturated' when 6 then 'sampled'
+        when 7 then 'blocking' when 8 then 'expected'
     end as verdict,
     signature.title,
     printf('%016x', signature.hash) as signature,

@@ -38,6 +38,8 @@ extension StallVerdict: DataWord {
         case .debugger: "debugger"
         case .saturated: "saturated"
         case .sampled: "sampled"
+        case .blocking: "blocking"
+        case .expected: "expected"
         }
     }
 }

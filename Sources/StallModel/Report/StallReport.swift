@@ -27,6 +27,10 @@ public enum StallVerdict: UInt8, Hashable, Sendable {
     case saturated = 5
     /// A profiler's samples: the thread was sampled, whether it stalled is unknown.
     case sampled = 6
+    /// A call that may block, where the app forbids blocking, however long it took.
+    case blocking = 7
+    /// A stall that the app declared as meant: a migration at start, a modal dialog.
+    case expected = 8
 }
 
 /// The loop's activity when it stalled. The raw values are stored; never renumber them.

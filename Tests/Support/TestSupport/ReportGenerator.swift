@@ -51,7 +51,7 @@ package struct ReportGenerator {
             threshold: .milliseconds([100, 250].randomElement(using: &random)!),
             detectionDelay: duration(),
             state: state ?? StallState(rawValue: UInt8.random(in: 0...2, using: &random))!,
-            verdict: StallVerdict(rawValue: UInt8.random(in: 0...6, using: &random))!,
+            verdict: StallVerdict(rawValue: UInt8.random(in: 0...8, using: &random))!,
             samples: (0..<count).map { _ in sample() }, cause: cause(),
             threads: (0..<max(0, Int.random(in: -3...3, using: &random))).map { _ in thread() },
             skippedThreadCount: Int.random(in: 0...1000, using: &random), agentTime: duration())

@@ -18,6 +18,9 @@ extension StallVerdict {
         case .saturated: excuse = "no single callout took long, but the loop never waited"
         case .sampled:
             return "A profiler sampled the thread: whether it stalled is unknown (\(word))."
+        case .blocking:
+            return "A call that may block, on a thread where the app forbids that (\(word))."
+        case .expected: return "The app declared that it may block here (\(word))."
         }
         return "Not the app's own delay: \(excuse) (\(word))."
     }
