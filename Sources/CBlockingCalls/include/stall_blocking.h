@@ -1,0 +1,45 @@
+// Calls that may block, on threads where the app forbids them: the interposed functions of libc and libdispatch (Calls/)
+// report each to the handler. Only programs that import StallBlocking link this.
+//
+// A thread is in a place where blocking is forbidden while its loop is busy or a job of a task runs on it
+// (stall_current.h), and no scope of `expected` is open on it. The first such call of a callout or job is reported, once
+// it has returned, with the thread's stack; calls that it makes itself are part of it.
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "stack_capture.h"
+#include "stall_beacon.h"
+
+/// What a call waits for: the values of StallModel's CauseClass.
+typedef enum : uint8_t {
+    STALL_BLOCKING_LOCK = 2,
+    STALL_BLOCKING_DISK = 3,
+    STALL_BLOCKING_NETWORK = 4,
+    STALL_BLOCKING_IPC = 5,
+    STALL_BLOCKING_SLEEP = 6,
+} stall_blocking_kind;
+
+#define STALL_VIOLATION_FRAMES 256
+
+/// A call that may block, made where that is forbidden.
+typedef struct {
+    const char *_Nonnull call;        ///< the function's name, a constant
+    const stall_beacon *_Nonnull beacon;  ///< the thread's; only to be compared
+    uint64_t began_ns, length_ns;     ///< CLOCK_MONOTONIC; how long the call took
+    int32_t thread;                   ///< gettid
+    stall_blocking_kind kind;
+    bool is_truncated;
+    uint32_t count;
+    stall_frame frames[STALL_VIOLATION_FRAMES];  ///< the caller of the function first
+} stall_violation;
+
+/// Starts to hand violations over, to one reader; `wake` is called after each on the thread that blocked, with `context`:
+/// it must neither allocate nor wait. False without memory, in a program without dynamic libc, or if a reader exists.
+bool stall_blocking_start(void (*_Nonnull wake)(void *_Nullable context), void *_Nullable context);
+/// Ends that. `wake` may be running on another thread for a moment longer.
+void stall_blocking_stop(void);
+/// Moves the oldest violation to `violation`; false if there is none. One caller at a time.
+bool stall_blocking_take(stall_violation *_Nonnull violation);
+/// The number of violations that found no room since the last call.
+uint32_t stall_blocking_take_dropped(void);
