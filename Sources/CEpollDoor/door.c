@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "stall_clock.h"
+#include "stall_current.h"
 
 __thread stall_door *door_of_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
@@ -74,6 +75,7 @@ stall_door *stall_door_open(uint64_t calls) {
     if (before) leave_thread(before);
     door_of_thread = door;
     pthread_setspecific(key, door);
+    stall_current_keep(door->beacon);
     return door;
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "stall_clock.h"
+#include "stall_current.h"
 
 // CoreFoundation's declarations, reduced to what is called; its headers come only with the toolchain.
 typedef const void *CFTypeRef;
@@ -133,6 +134,7 @@ stall_foreign_loop *stall_foreign_loop_attach(void) {
     loop->beacon = beacon;
     loop->loop = CFRetain(CFRunLoopGetCurrent());
     stall_beacon_publish_thread(beacon, stall_gettid());
+    stall_current_keep(beacon);
     CFRunLoopObserverContext context = {.info = loop, .retain = retain, .release = release};
     loop->observer = CFRunLoopObserverCreate(
         NULL, ENTRY | BEFORE_TIMERS | BEFORE_WAITING | AFTER_WAITING | EXIT, true, 0, observe, &context);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "stall_current.h"
 #include "stall_fork.h"
 #include "stall_memory.h"
 #include "stall_clock.h"
@@ -68,6 +69,7 @@ static void leave(void *context) {
     stall_worker *worker = context;
     // Another thread may take the entry from here on.
     this_worker = NULL;
+    if (stall_current_beacon == worker->beacon) stall_current_beacon = NULL;
     has_left = true;
     __atomic_store_n(&worker->task_word, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&worker->job, 0, __ATOMIC_RELAXED);
@@ -114,6 +116,7 @@ void stall_worker_sit_down(stall_worker *worker) {
     __atomic_store_n(&worker->task_word, stall_jobs_task_word(), __ATOMIC_RELAXED);
     __atomic_store_n(&worker->generation, worker->generation + 1, __ATOMIC_RELEASE);
     this_worker = worker;
+    stall_current_beacon = worker->beacon;
     if (has_worker_key) pthread_setspecific(worker_key, worker);
 }
 

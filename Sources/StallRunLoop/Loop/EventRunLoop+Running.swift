@@ -90,12 +90,14 @@ extension EventRunLoop {
         var ignoresWakeUps: Bool
         var tookWakeUp: Bool
         var phase: LoopPhase
+        /// The beacon of what the thread did before.
+        var current: UnsafeMutablePointer<stall_beacon>?
     }
 
     private func beginRun(_ items: ModeItems) -> OuterRun {
         let outer = OuterRun(
             items: running, isStopRequested: isStopRequested, ignoresWakeUps: ignoresWakeUps,
-            tookWakeUp: tookWakeUp, phase: phase)
+            tookWakeUp: tookWakeUp, phase: phase, current: stall_current_enter(beacon))
         running = items
         runDepth += 1
         isStopRequested = false
@@ -114,6 +116,7 @@ extension EventRunLoop {
         let ran = running
         running = outer.items
         runDepth -= 1
+        stall_current_restore(outer.current)
         isStopRequested = outer.isStopRequested
         readClock()
         if let items = outer.items {

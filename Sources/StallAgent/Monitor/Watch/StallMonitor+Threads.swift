@@ -24,6 +24,7 @@ extension StallMonitor {
         guard agent != nil, let beacon = SharedBeacon() else { return WatchedThread(nil) {} }
         let thread = RegisteredThread.current()
         stall_beacon_publish_thread(beacon.pointer, thread.id.rawValue)
+        stall_current_keep(beacon.pointer)
         let key = RegistrationKey.marked(UInt(bitPattern: beacon.pointer))
         watch(
             ThreadTarget(thread, beacon: beacon), LoopBeacon(beacon.pointer), as: name,
