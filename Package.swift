@@ -77,6 +77,11 @@ let modules: [Target] = [
         "StallAgentNIO",
         ["StallAgent", "StallDoor", "CWaitCalls", "StallModel", "StallRunLoop", "CLinux"]
             + [nio("NIOCore"), nio("NIOPosix"), lifecycle]),
+    // As CWaitCalls.
+    cModule("CBlockingCalls", ["CStackCapture", "CLinux"]),
+    module(
+        "StallBlocking",
+        ["StallAgent", "StallModel", "CBlockingCalls", "CStackCapture", "CLinux"]),
     module("StallMetrics", ["StallAgent", "StallModel", "StallRunLoop", metrics]),
     module("StallTracing", ["CLinux", tracing]),
     cModule("CStallAgent"),
@@ -284,6 +289,7 @@ let package = Package(
     products: [
         .library(name: "StallAgent", targets: ["StallAgent"]),
         .library(name: "StallDoor", targets: ["StallDoor", "CWaitCalls"]),
+        .library(name: "StallBlocking", targets: ["StallBlocking", "CBlockingCalls"]),
         .library(name: "StallAgentNIO", targets: ["StallAgentNIO"]),
         .library(name: "StallMetrics", targets: ["StallMetrics"]),
         .library(name: "StallTracing", targets: ["StallTracing"]),

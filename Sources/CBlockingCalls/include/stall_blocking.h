@@ -29,6 +29,7 @@ typedef struct {
     uint64_t began_ns, length_ns;     ///< CLOCK_MONOTONIC; how long the call took
     int32_t thread;                   ///< gettid
     stall_blocking_kind kind;
+    uint8_t phase;                    ///< LoopPhase
     bool is_truncated;
     uint32_t count;
     stall_frame frames[STALL_VIOLATION_FRAMES];  ///< the caller of the function first
@@ -41,5 +42,7 @@ bool stall_blocking_start(void (*_Nonnull wake)(void *_Nullable context), void *
 void stall_blocking_stop(void);
 /// Moves the oldest violation to `violation`; false if there is none. One caller at a time.
 bool stall_blocking_take(stall_violation *_Nonnull violation);
+/// Whether there is one to take.
+bool stall_blocking_has_any(void);
 /// The number of violations that found no room since the last call.
 uint32_t stall_blocking_take_dropped(void);

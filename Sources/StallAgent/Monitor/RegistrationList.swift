@@ -76,6 +76,13 @@ final class RegistrationList: Sendable {
     /// All current registrations.
     var all: [Registration] { state.withLock { Array($0.watches.values) } }
 
+    /// The name of the target that this beacon is of.
+    func name(ofBeacon address: UInt) -> String? {
+        state.withLock { state in
+            state.watches.values.first { $0.loop.beacon.address == address }?.name
+        }
+    }
+
     /// The beacons of the work on this thread.
     func beacons(of thread: ThreadID) -> [LoopBeacon] {
         state.withLock { state in

@@ -24,6 +24,8 @@ struct PendingReport: Sendable {
     let openWork: [OpenWork]
     /// The facts that the app's hooks added so far.
     let context: [CauseEvidence]
+    /// The call that it is of, instead of a stall.
+    var call: ForbiddenCall?
 }
 
 /// An interval of a loop's watched time on its way to the store.

@@ -17,6 +17,10 @@ extension PendingReport {
     func explain(
         _ report: inout StallReport, images: ImageTable, frames: ([CodeLocation]) -> [Frame]
     ) {
+        if let call {
+            report.cause = call.stallCause
+            return
+        }
         // There may be fewer observations than samples: a thread may have finished its work before its evidence was
         // read.
         let count = min(report.samples.count, evidenceLog.observations.count)

@@ -16,6 +16,13 @@ enum RecorderRequest: Sendable {
     case record(PendingReport)
     case measured(PendingMeasure)
     case limit(RateLimits, DebuggerPolicy)
+    case reportCalls(CallReporting)
+}
+
+/// The source of calls that the app forbids, and how their targets are called.
+struct CallReporting: Sendable {
+    let source: any ForbiddenCallSource
+    let loopName: @Sendable (_ beacon: UInt) -> String?
 }
 
 /// The recorder's thread and its input queues.
@@ -60,6 +67,14 @@ final class Recorder: Sendable {
         stall_wakeup_signal(handover.wakeup)
     }
 
+    /// Reports the calls of a source, from now on and until the end.
+    func reportCalls(
+        of source: any ForbiddenCallSource, loopName: @escaping @Sendable (UInt) -> String?
+    ) {
+        requests.push(.reportCalls(CallReporting(source: source, loopName: loopName)))
+        stall_wakeup_signal(handover.wakeup)
+    }
+
     /// Makes the recorder write pending reports, run the callbacks that are due, end the agent's other parts and then
     /// itself. Neither allocates nor waits.
     func beginStop() {
@@ -97,6 +112,9 @@ private struct Recording {
     let hosting: [CauseEvidence]
     var store: StoreConnection
     var limiter: ReportLimiter
+    /// Of calls that the app forbids: they do not use up what stalls may.
+    private var callLimiter: ReportLimiter
+    private var calls: CallReporting?
     private let ring: HandoverRing
     private let watchdog: Watchdog
     private var health = WatchdogHealth()
@@ -145,6 +163,7 @@ private struct Recording {
         symbolizer = Symbolizer(options: options)
         limiter = ReportLimiter(
             limits: configuration.limits, debuggerPolicy: configuration.debuggerPolicy)
+        callLimiter = limiter
         hosting =
             HostingFacts(
                 processEnvironment(HostingFacts.variables), containerID: ContainerID.current()
@@ -167,7 +186,9 @@ private struct Recording {
         stall_unwind_tables_prefetch()
         while true {
             if ImageTable.rememberLoaded() { findInterpreter() }
-            while let request = requests.poll() ?? nextHandedOver() { handle(request) }
+            while let request = requests.poll() ?? nextHandedOver() ?? nextCall() {
+                handle(request)
+            }
             watchdog.collect()
             if lost > 0 { countLosses() }
             store.countLosses(watchdog.takeRefused(), reason: .blind)
@@ -178,7 +199,9 @@ private struct Recording {
                 continue
             }
             stall_wakeup_prepare(wakeup, UInt32(STALL_WATCHDOG_TIMED_WAIT))
-            guard requests.isEmpty, ring.isEmpty, !watchdog.hasSpent, !end.isRequested else {
+            guard requests.isEmpty, ring.isEmpty, calls?.source.isEmpty ?? true,
+                !watchdog.hasSpent, !end.isRequested
+            else {
                 stall_wakeup_prepare(wakeup, UInt32(STALL_WATCHDOG_AWAKE))
                 continue
             }
@@ -203,6 +226,12 @@ private struct Recording {
     private mutating func nextHandedOver() -> RecorderRequest? {
         drain()
         return waiting.isEmpty ? nil : waiting.removeFirst()
+    }
+
+    /// The oldest call that the app forbids, as a report.
+    private func nextCall() -> RecorderRequest? {
+        guard let calls, let call = calls.source.next() else { return nil }
+        return .record(PendingReport(call, loop: calls.loopName(call.beacon)))
     }
 
     private mutating func drain() {
@@ -277,6 +306,10 @@ private struct Recording {
         case .limit(let limits, let debuggerPolicy):
             limiter.limits = limits
             limiter.debuggerPolicy = debuggerPolicy
+            callLimiter.limits = limits
+        case .reportCalls(let reporting):
+            calls?.source.end()
+            calls = reporting
         }
         notifyDurable()
     }
@@ -310,7 +343,8 @@ private struct Recording {
 
     /// Writes what is left. Returns whether all of it was written.
     mutating func finish() -> Bool {
-        while let request = nextHandedOver() { handle(request) }
+        while let request = nextHandedOver() ?? nextCall() { handle(request) }
+        calls?.source.end()
         store.flushForEnd()
         notifyDurable()
         let waits = stall_fork_begin_wait()
@@ -337,6 +371,7 @@ private struct Recording {
         store.countLosses(notifier.takeMissed(), reason: .callback)
         store.countLosses(watchdog.takeRefused(), reason: .blind)
         lost = 0
+        if let calls { store.countLosses(calls.source.takeDropped(), reason: .dropped) }
     }
 
     private mutating func record(_ pending: PendingReport) {
@@ -345,6 +380,10 @@ private struct Recording {
         if configuration.symbolizes { pending.nameGeneratedCode(by: &generatedNames, images) }
         var report = StallReport(
             pending, run: run, images: images, naming: namingTime[pending.id] ?? .zero)
+        if pending.call != nil {
+            guard isReported(report, images) else { return }
+            return write(&report, &pending, images)
+        }
         let answer = limiter.answer(
             report, place: report.place,
             at: MonotonicInstant(nanoseconds: stall_monotonic_ns()))
@@ -364,6 +403,12 @@ private struct Recording {
             }
             return
         }
+        write(&report, &pending, images)
+    }
+
+    private mutating func write(
+        _ report: inout StallReport, _ pending: inout PendingReport, _ images: ImageTable
+    ) {
         if report.state != .open { namingTime[report.id] = nil }
         countLosses()
         guard configuration.symbolizes else {
@@ -386,13 +431,7 @@ private struct Recording {
             // Symbolication takes time, and the cause needs the names: first store what is known.
             keep(report, images, of: pending)
             let began = ContinuousClock.now
-            let (frames, rest) = symbolizer.resolve(
-                Array(unknown), images: images, budget: configuration.lineBudget)
-            names.merge(frames) { $1 }
-            if !rest.isEmpty {
-                unfinished.locations.formUnion(rest)
-                unfinished.budget = max(configuration.lineBudget, .milliseconds(1))
-            }
+            resolve(unknown, images)
             if report.state == .open {
                 namingTime[report.id, default: .zero] += began.duration(to: .now)
             }
@@ -417,6 +456,30 @@ private struct Recording {
             report.threads[index].frames = frames(of: report.threads[index].locations)
         }
         store.notifyOnceDurable(report)
+    }
+
+    /// Finds the names of locations that have none yet.
+    private mutating func resolve(_ locations: Set<CodeLocation>, _ images: ImageTable) {
+        let unknown = locations.filter { names[$0] == nil }
+        guard !unknown.isEmpty else { return }
+        let (frames, rest) = symbolizer.resolve(
+            Array(unknown), images: images, budget: configuration.lineBudget)
+        names.merge(frames) { $1 }
+        guard !rest.isEmpty else { return }
+        unfinished.locations.formUnion(rest)
+        unfinished.budget = max(configuration.lineBudget, .milliseconds(1))
+    }
+
+    /// Whether a call that may block gets a report: no function on its stack is allowed to, and the limits are not reached.
+    private mutating func isReported(_ report: StallReport, _ images: ImageTable) -> Bool {
+        if let source = calls?.source, source.hasRules {
+            if configuration.symbolizes { resolve(Set(report.locations), images) }
+            if frames(of: report.locations).contains(where: source.allows) { return false }
+        }
+        let answer = callLimiter.answer(
+            report, place: report.place, at: MonotonicInstant(nanoseconds: stall_monotonic_ns()))
+        if !answer.isReported { store.countLosses(1, reason: .suppressed) }
+        return answer.isReported
     }
 
     /// Writes the report. Before that, notes its id in the process record, because the process may be killed before the

@@ -58,6 +58,9 @@ package final class LoopBeacon: @unchecked Sendable {
 
     deinit { stall_beacon_release(beacon) }
 
+    /// Tells beacons apart while they are watched.
+    package var address: UInt { UInt(bitPattern: beacon) }
+
     package func read(at now: MonotonicInstant) -> LoopReading {
         LoopReading(word: stall_beacon_word(beacon), now: now)
     }

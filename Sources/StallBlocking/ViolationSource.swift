@@ -1,0 +1,78 @@
+// Hands what the interposed functions noted to the recorder.
+
+internal import CBlockingCalls
+internal import CLinux
+internal import CStackCapture
+internal import StallAgent
+internal import StallModel
+internal import Synchronization
+
+/// The calls of one ban. The interposed functions have one reader: the current source.
+final class ViolationSource: ForbiddenCallSource {
+    private let rules: [AllowRule]
+    /// Held while the reader changes.
+    private static let current = Mutex<ViolationSource?>(nil)
+
+    init(allowing rules: [AllowRule]) { self.rules = rules }
+
+    var isCurrent: Bool { Self.current.withLock { $0 === self } }
+
+    func begin(for monitor: StallMonitor) {
+        guard let wakeup = monitor.reportCalls(of: self) else { return }
+        Self.current.withLock { current in
+            stall_blocking_stop()
+            let isStarted = stall_blocking_start(
+                { stall_wakeup_signal($0!.assumingMemoryBound(to: stall_wakeup.self)) }, wakeup)
+            current = isStarted ? self : nil
+        }
+    }
+
+    func end() {
+        Self.current.withLock { current in
+            guard current === self else { return }
+            stall_blocking_stop()
+            current = nil
+        }
+    }
+
+    var isEmpty: Bool { !stall_blocking_has_any() }
+
+    func next() -> ForbiddenCall? {
+        withUnsafeTemporaryAllocation(of: stall_violation.self, capacity: 1) { violation in
+            guard let violation = violation.baseAddress, stall_blocking_take(violation) else {
+                return nil
+            }
+            return ForbiddenCall(violation)
+        }
+    }
+
+    func takeDropped() -> Int { Int(stall_blocking_take_dropped()) }
+
+    var hasRules: Bool { !rules.isEmpty }
+
+    func allows(_ function: Frame) -> Bool { rules.contains { $0.fits(function) } }
+}
+
+extension ForbiddenCall {
+    fileprivate init(_ violation: UnsafeMutablePointer<stall_violation>) {
+        let count = Int(min(violation.pointee.count, UInt32(STALL_VIOLATION_FRAMES)))
+        let addresses = withUnsafeBytes(of: &violation.pointee.frames) { bytes in
+            bytes.bindMemory(to: stall_frame.self).prefix(count).map { frame in
+                CodeAddress(
+                    frame.address, CodeAddressKind(rawValue: frame.kind.rawValue) ?? .returnAddress,
+                    isGuessed: frame.is_guessed)
+            }
+        }
+        self.init(
+            name: String(cString: violation.pointee.call),
+            cause: CauseClass(rawValue: violation.pointee.kind.rawValue) ?? .unknown,
+            beacon: UInt(bitPattern: violation.pointee.beacon),
+            thread: ThreadID(rawValue: violation.pointee.thread),
+            phase: LoopPhase(rawValue: violation.pointee.phase) ?? .unknown,
+            began: MonotonicInstant(nanoseconds: violation.pointee.began_ns),
+            length: .nanoseconds(Int64(clamping: violation.pointee.length_ns)),
+            stack: CapturedStack(
+                addresses: addresses, isTruncated: violation.pointee.is_truncated,
+                method: .signalFree))
+    }
+}
