@@ -234,6 +234,12 @@ let truthTools: [Target] = [
         ["StallAgent", "StallModel", "StallQuery", "StallArchive", "CLinux", "CMishaps"]
             + ["CTaskHook"],
         in: "TaskTruth"),
+    cModule("CBlockingPlants", in: "Tests/Truth/BlockingTruth/CPlants"),
+    truth(
+        "blocking-truth",
+        ["StallAgent", "StallBlocking", "CBlockingCalls", "StallDoor", "CWaitCalls", "StallModel"]
+            + ["StallRunLoop", "CBlockingPlants"],
+        in: "BlockingTruth/Tool"),
     truth("simulation-truth", ["StallModel", "StallSimulation"], in: "SimulationTruth"),
     cModule("CHostSafety", in: "Tests/Truth/HostSafety/C"),
     truth(

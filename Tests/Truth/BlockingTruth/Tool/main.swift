@@ -1,0 +1,83 @@
+// Is each call that may block reported on every kind of watched thread, with its function, and nothing else?
+//
+//     blocking-truth [--innocents N] DIRECTORY     N (1,000,000) calls that do not block; files and the store go into DIRECTORY
+//
+// The last line is the result:
+//
+//     truth blocking reported=N of=N function=N of=N false=N of=N expected=N of=N
+//
+// `expected` counts calls within `monitor.expected` that are not reported. With SABOTAGE=1 the reports of mutexes are left
+// out, and the result must show it.
+
+import Foundation
+import StallAgent
+import StallBlocking
+import StallModel
+
+setvbuf(stdout, nil, _IOLBF, 0)
+let arguments = CommandLine.arguments
+guard let directory = arguments.dropFirst().last, !directory.hasPrefix("-") else {
+    fatalError("no directory")
+}
+let innocentCount =
+    arguments.firstIndex(of: "--innocents").flatMap { Int(arguments[$0 + 1]) } ?? 1_000_000
+let isSabotaged = ProcessInfo.processInfo.environment["SABOTAGE"] == "1"
+guard FileManager.default.changeCurrentDirectoryPath(directory) else {
+    fatalError("\(directory): no such directory")
+}
+
+var configuration = StallMonitor.Configuration(app: "blocking-truth", version: "1")
+configuration.store = directory + "/stalls.sqlite"
+configuration.threshold = .seconds(10)
+configuration.limits = .none
+let monitor = try StallMonitor.start(configuration)
+let threads = WatchedThreads.all(of: monitor)
+let found = FoundReports()
+monitor.onStall { if $0.verdict == .blocking { found.add($0) } }
+let ban = monitor.forbidBlocking()
+guard ban.isInForce else { fatalError("blocking is not forbidden") }
+
+var (reported, named, planted, expected) = (0, 0, 0, 0)
+for kind in threads {
+    for plant in Plant.all {
+        plant.prepare()
+        // First where it is meant, which must leave no report for the next to be taken for.
+        found.reset()
+        kind.runAndWait { plant.play() }
+        planted += 1
+        let reports = found.wait(forCount: 1)
+        let isLeftOut = isSabotaged && plant.name.hasPrefix("mutex")
+        reported += reports.count == 1 && !isLeftOut ? 1 : 0
+        expected += reports.count == 1 ? 1 : 0
+        let isNamed = reports.contains { $0.shows(plant.function) && $0.loop == kind.name.loopName }
+        named += isNamed && !isLeftOut ? 1 : 0
+        if reports.count != 1 || !isNamed {
+            print("    \(kind.name) \(plant.name): \(reports.count) reports")
+            for report in reports { print("        " + report.summary) }
+        }
+    }
+}
+
+// One after another in the same callout would hide the second of two reports.
+found.reset()
+let innocents = Plant.innocents
+for innocent in innocents { innocent.prepare() }
+let rounds = max(1, innocentCount / (threads.count * innocents.count))
+for kind in threads {
+    for innocent in innocents {
+        kind.runAndWait { for _ in 0..<rounds { innocent.play() } }
+    }
+}
+monitor.stop()
+let accused = found.all
+for report in accused.prefix(20) { print("    accused: \(report.loop) " + report.summary) }
+print(
+    "truth blocking reported=\(reported) of=\(planted) function=\(named) of=\(planted) "
+        + "false=\(accused.count) of=\(rounds * threads.count * innocents.count) "
+        + "expected=\(expected) of=\(planted)")
+exit(reported == planted && named == planted && accused.isEmpty && expected == planted ? 0 : 1)
+
+extension String {
+    /// The name of the target in reports.
+    var loopName: String { self == "executor" ? "task executor" : self }
+}
