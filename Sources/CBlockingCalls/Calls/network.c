@@ -41,8 +41,9 @@ int accept4(int socket, __SOCKADDR_ARG address, socklen_t *size, int flags) {
 
 // An address that is written as a number is not looked up.
 static stall_blocking_kind kind_of_host(const char *host) {
-    unsigned char address[sizeof(struct in6_addr)];
-    if (!host || inet_aton(host, (struct in_addr *)address) || inet_pton(AF_INET6, host, address) == 1) return 0;
+    struct in_addr short_address;
+    struct in6_addr address;
+    if (!host || inet_aton(host, &short_address) || inet_pton(AF_INET6, host, &address) == 1) return 0;
     return STALL_BLOCKING_NETWORK;
 }
 

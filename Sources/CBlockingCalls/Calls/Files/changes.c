@@ -41,6 +41,7 @@ INTERPOSE(fallocate)
 INTERPOSE(fallocate64)
 INTERPOSE(posix_fallocate)
 INTERPOSE(posix_fallocate64)
+INTERPOSE(futimens)
 INTERPOSE(utimensat)
 
 #define CREATE(name, directory, path, arguments) \
@@ -123,10 +124,9 @@ int posix_fallocate(int file, off_t at, off_t size) { CHANGE_FILE(posix_fallocat
 
 int posix_fallocate64(int file, off64_t at, off64_t size) { CHANGE_FILE(posix_fallocate64, (file, at, size)); }
 
-// Without a path it is futimens.
+int futimens(int file, const struct timespec times[2]) { CHANGE_FILE(futimens, (file, times)); }
+
 int utimensat(int directory, const char *path, const struct timespec times[2], int flags) {
-    RETURN_CALL(
-        utimensat, path ? blocking_kind_of_change(directory, path) : blocking_kind_of_file(directory),
-        (directory, path, times, flags));
+    CHANGE(utimensat, directory, path, (directory, path, times, flags));
 }
 #endif
