@@ -81,7 +81,9 @@ let modules: [Target] = [
     cModule("CBlockingCalls", ["CStackCapture", "CLinux"]),
     module(
         "StallBlocking",
-        ["StallAgent", "StallModel", "CBlockingCalls", "CStackCapture", "CLinux"]),
+        ["StallAgent", "StallModel", "CBlockingCalls", "CStackCapture", "CLinux"]
+            + ["StallCapture", "StallSymbols"]),
+    module("StallTesting", ["StallBlocking", "CBlockingCalls"]),
     module("StallMetrics", ["StallAgent", "StallModel", "StallRunLoop", metrics]),
     module("StallTracing", ["CLinux", tracing]),
     cModule("CStallAgent"),
@@ -296,6 +298,7 @@ let package = Package(
         .library(name: "StallAgent", targets: ["StallAgent"]),
         .library(name: "StallDoor", targets: ["StallDoor", "CWaitCalls"]),
         .library(name: "StallBlocking", targets: ["StallBlocking", "CBlockingCalls"]),
+        .library(name: "StallTesting", targets: ["StallTesting", "CBlockingCalls"]),
         .library(name: "StallAgentNIO", targets: ["StallAgentNIO"]),
         .library(name: "StallMetrics", targets: ["StallMetrics"]),
         .library(name: "StallTracing", targets: ["StallTracing"]),

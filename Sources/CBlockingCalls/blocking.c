@@ -20,11 +20,13 @@ typedef struct {
     stall_violation violation;
 } slot;
 
-bool blocking_has_reader;
+bool blocking_is_watched;
 
 static slot *slots;
 static stall_own_stack *stacks;
 static uint64_t last_number;
+static bool has_reader;
+static uint64_t (*find_owner)(void);
 static uint32_t dropped;
 static struct {
     void (*call)(void *);
@@ -32,8 +34,11 @@ static struct {
 } wake;
 
 static __thread struct {
-    uintptr_t frame;    // of the call that is being reported; 0: none
-    uint64_t reported;  // the callout or job of the last report
+    uintptr_t frame;    // of the call that is being noted; 0: none
+    uint64_t reported;  // the callout or job of the last one
+    uint64_t owner;     // of the call
+    uint64_t last_owner;
+    uintptr_t last_caller;  // of the last one that has an owner
 } own;
 
 // Changes with each callout and job.
@@ -41,13 +46,25 @@ static uint64_t current_work(const stall_beacon *beacon) {
     return __atomic_load_n(&beacon->word, __ATOMIC_RELAXED) ^ __atomic_load_n(&beacon->callout, __ATOMIC_RELAXED) << 40;
 }
 
+static bool is_busy(const stall_beacon *beacon) {
+    return beacon && stall_beacon_is_watched(beacon)
+        && __atomic_load_n(&beacon->word, __ATOMIC_RELAXED) >> 56 == STALL_LOOP_BUSY;
+}
+
 bool blocking_is_forbidden_here(uintptr_t frame) {
-    const stall_beacon *beacon = stall_current_beacon;
-    if (!beacon || !stall_beacon_is_watched(beacon)) return false;
-    if (__atomic_load_n(&beacon->word, __ATOMIC_RELAXED) >> 56 != STALL_LOOP_BUSY) return false;
     // A call that was left by longjmp is over: its frame is gone.
     if (own.frame != 0 && frame < own.frame) return false;
-    return own.reported != current_work(beacon);
+    own.owner = 0;
+    uint64_t (*find)(void) = __atomic_load_n(&find_owner, __ATOMIC_ACQUIRE);
+    if (find) {
+        // It may call interposed functions itself.
+        own.frame = frame;
+        own.owner = find();
+        own.frame = 0;
+        if (own.owner != 0) return true;
+    }
+    const stall_beacon *beacon = stall_current_beacon;
+    return __atomic_load_n(&has_reader, __ATOMIC_ACQUIRE) && is_busy(beacon) && own.reported != current_work(beacon);
 }
 
 blocking_call blocking_begin(const char *name, stall_blocking_kind kind, uintptr_t frame, uintptr_t caller) {
@@ -65,76 +82,110 @@ static slot *claim_slot(void) {
     return NULL;
 }
 
+static bool is_repeated(uintptr_t caller) {
+    if (own.owner == own.last_owner && caller == own.last_caller) return true;
+    own.last_owner = own.owner;
+    own.last_caller = caller;
+    return false;
+}
+
+static void note(const blocking_call *call, uint64_t now) {
+    slot *slot = claim_slot();
+    if (!slot) return;
+    const stall_beacon *beacon = stall_current_beacon;
+    stall_violation *violation = &slot->violation;
+    violation->call = call->name;
+    violation->kind = call->kind;
+    violation->beacon = beacon;
+    violation->owner = own.owner;
+    violation->began_ns = call->began_ns;
+    violation->length_ns = now - call->began_ns;
+    violation->thread = stall_gettid();
+    violation->phase = beacon ? (uint8_t)(__atomic_load_n(&beacon->callout, __ATOMIC_RELAXED) >> 56) : 0;
+    violation->count = stall_own_stack_capture(
+        stacks, call->caller, violation->frames, STALL_VIOLATION_FRAMES, &violation->is_truncated);
+    if (violation->count == 0) {
+        // Of the stack the caller alone is known.
+        violation->frames[0] = (stall_frame){.address = call->caller, .kind = STALL_FRAME_RETURN_ADDRESS};
+        violation->count = 1;
+        violation->is_truncated = true;
+    }
+    slot->number = __atomic_add_fetch(&last_number, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->state, READY, __ATOMIC_SEQ_CST);
+    if (own.owner == 0) wake.call(wake.context);
+}
+
 void blocking_end(const blocking_call *call) {
     const int saved = errno;
     const uint64_t now = stall_monotonic_ns();
-    const stall_beacon *beacon = stall_current_beacon;
-    slot *slot = beacon && __atomic_load_n(&blocking_has_reader, __ATOMIC_ACQUIRE) ? claim_slot() : NULL;
-    if (slot) {
-        stall_violation *violation = &slot->violation;
-        violation->call = call->name;
-        violation->kind = call->kind;
-        violation->beacon = beacon;
-        violation->began_ns = call->began_ns;
-        violation->length_ns = now - call->began_ns;
-        violation->thread = stall_gettid();
-        violation->phase = (uint8_t)(__atomic_load_n(&beacon->callout, __ATOMIC_RELAXED) >> 56);
-        violation->count = stall_own_stack_capture(
-            stacks, call->caller, violation->frames, STALL_VIOLATION_FRAMES, &violation->is_truncated);
-        if (violation->count == 0) {
-            // Of the stack the caller alone is known.
-            violation->frames[0] = (stall_frame){.address = call->caller, .kind = STALL_FRAME_RETURN_ADDRESS};
-            violation->count = 1;
-            violation->is_truncated = true;
-        }
-        slot->number = __atomic_add_fetch(&last_number, 1, __ATOMIC_RELAXED);
-        __atomic_store_n(&slot->state, READY, __ATOMIC_SEQ_CST);
-        wake.call(wake.context);
+    if (own.owner != 0) {
+        if (!is_repeated(call->caller)) note(call, now);
+    } else if (__atomic_load_n(&has_reader, __ATOMIC_ACQUIRE)) {
+        note(call, now);
+        if (stall_current_beacon) own.reported = current_work(stall_current_beacon);
     }
-    if (beacon) own.reported = current_work(beacon);
     own.frame = 0;
     errno = saved;
 }
 
 void *blocking_next(const char *name) { return dlsym(RTLD_NEXT, name); }
 
-// MARK: The reader
+// MARK: The readers
 
-bool stall_blocking_start(void (*call)(void *), void *context) {
-    if (blocking_has_reader || !blocking_next("usleep")) return false;
+static bool prepare(void) {
+    if (!blocking_next("usleep")) return false;
     if (!stacks) stacks = stall_own_stack_create();
-    if (!stacks) return false;
-    if (!slots) {
-        void *memory = mmap(
-            NULL, SLOTS * sizeof *slots, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (memory == MAP_FAILED) return false;
-        slots = memory;
-    }
-    wake.call = call;
-    wake.context = context;
-    __atomic_store_n(&blocking_has_reader, true, __ATOMIC_RELEASE);
+    if (!stacks || slots) return stacks != NULL;
+    void *memory = mmap(
+        NULL, SLOTS * sizeof *slots, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) return false;
+    slots = memory;
     return true;
 }
 
-void stall_blocking_stop(void) { __atomic_store_n(&blocking_has_reader, false, __ATOMIC_RELEASE); }
+static void update(void) {
+    __atomic_store_n(&blocking_is_watched, has_reader || find_owner, __ATOMIC_RELEASE);
+}
 
-bool stall_blocking_take(stall_violation *violation) {
+bool stall_blocking_start(void (*call)(void *), void *context) {
+    if (has_reader || !prepare()) return false;
+    wake.call = call;
+    wake.context = context;
+    __atomic_store_n(&has_reader, true, __ATOMIC_RELEASE);
+    update();
+    return true;
+}
+
+void stall_blocking_stop(void) {
+    __atomic_store_n(&has_reader, false, __ATOMIC_RELEASE);
+    update();
+}
+
+bool stall_blocking_own(uint64_t (*owner)(void)) {
+    if (!prepare()) return false;
+    __atomic_store_n(&find_owner, owner, __ATOMIC_RELEASE);
+    update();
+    return true;
+}
+
+static slot *find_oldest(uint64_t owner) {
     slot *oldest = NULL;
     for (int i = 0; slots && i < SLOTS; i++) {
-        if (__atomic_load_n(&slots[i].state, __ATOMIC_ACQUIRE) != READY) continue;
+        if (__atomic_load_n(&slots[i].state, __ATOMIC_SEQ_CST) != READY) continue;
+        if (slots[i].violation.owner != owner) continue;
         if (!oldest || slots[i].number < oldest->number) oldest = &slots[i];
     }
+    return oldest;
+}
+
+bool stall_blocking_take(uint64_t owner, stall_violation *violation) {
+    slot *oldest = find_oldest(owner);
     if (!oldest) return false;
     *violation = oldest->violation;
     __atomic_store_n(&oldest->state, FREE, __ATOMIC_RELEASE);
     return true;
 }
 
-bool stall_blocking_has_any(void) {
-    for (int i = 0; slots && i < SLOTS; i++) {
-        if (__atomic_load_n(&slots[i].state, __ATOMIC_SEQ_CST) == READY) return true;
-    }
-    return false;
-}
+bool stall_blocking_has_any(uint64_t owner) { return find_oldest(owner) != NULL; }
 
 uint32_t stall_blocking_take_dropped(void) { return __atomic_exchange_n(&dropped, 0, __ATOMIC_RELAXED); }

@@ -14,15 +14,15 @@
 
 #define HIDDEN __attribute__((visibility("hidden")))
 
-/// Whether anybody reads violations.
-extern bool blocking_has_reader HIDDEN;
+/// Whether blocking is forbidden anywhere.
+extern bool blocking_is_watched HIDDEN;
 
 /// Whether the calling thread is where blocking is forbidden, is in no call that is being reported, and has not reported
 /// one in this callout. Preserves errno.
 HIDDEN bool blocking_is_forbidden_here(uintptr_t frame);
 
 #define blocking_is_forbidden() \
-    (__builtin_expect(__atomic_load_n(&blocking_has_reader, __ATOMIC_ACQUIRE), 0) \
+    (__builtin_expect(__atomic_load_n(&blocking_is_watched, __ATOMIC_ACQUIRE), 0) \
         && blocking_is_forbidden_here((uintptr_t)__builtin_frame_address(0)))
 
 /// A call that is being made.

@@ -35,11 +35,11 @@ final class ViolationSource: ForbiddenCallSource {
         }
     }
 
-    var isEmpty: Bool { !stall_blocking_has_any() }
+    var isEmpty: Bool { !stall_blocking_has_any(0) }
 
     func next() -> ForbiddenCall? {
         withUnsafeTemporaryAllocation(of: stall_violation.self, capacity: 1) { violation in
-            guard let violation = violation.baseAddress, stall_blocking_take(violation) else {
+            guard let violation = violation.baseAddress, stall_blocking_take(0, violation) else {
                 return nil
             }
             return ForbiddenCall(violation)
@@ -54,7 +54,7 @@ final class ViolationSource: ForbiddenCallSource {
 }
 
 extension ForbiddenCall {
-    fileprivate init(_ violation: UnsafeMutablePointer<stall_violation>) {
+    init(_ violation: UnsafeMutablePointer<stall_violation>) {
         let count = Int(min(violation.pointee.count, UInt32(STALL_VIOLATION_FRAMES)))
         let addresses = withUnsafeBytes(of: &violation.pointee.frames) { bytes in
             bytes.bindMemory(to: stall_frame.self).prefix(count).map { frame in

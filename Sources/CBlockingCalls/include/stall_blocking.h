@@ -1,9 +1,10 @@
 // Calls that may block, on threads where the app forbids them: the interposed functions of libc and libdispatch (Calls/)
 // report each to the handler. Only programs that import StallBlocking link this.
 //
-// A thread is in a place where blocking is forbidden while its loop is busy or a job of a task runs on it
-// (stall_current.h), and no scope of `expected` is open on it. The first such call of a callout or job is reported, once
-// it has returned, with the thread's stack; calls that it makes itself are part of it.
+// Blocking is forbidden on a thread while its loop is busy or a job of a task runs on it (stall_current.h), unless a scope of
+// `expected` is open. The first such call of a callout or job is noted, once it has returned, with the thread's stack; calls
+// that it makes itself are part of it. In the tasks of a test it is forbidden, too (`stall_blocking_own`): there every call
+// is noted, but for one that is repeated at once.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,7 +26,8 @@ typedef enum : uint8_t {
 /// A call that may block, made where that is forbidden.
 typedef struct {
     const char *_Nonnull call;        ///< the function's name, a constant
-    const stall_beacon *_Nonnull beacon;  ///< the thread's; only to be compared
+    const stall_beacon *_Nullable beacon;  ///< the thread's; only to be compared
+    uint64_t owner;                   ///< of the test; 0: none
     uint64_t began_ns, length_ns;     ///< CLOCK_MONOTONIC; how long the call took
     int32_t thread;                   ///< gettid
     stall_blocking_kind kind;
@@ -40,9 +42,13 @@ typedef struct {
 bool stall_blocking_start(void (*_Nonnull wake)(void *_Nullable context), void *_Nullable context);
 /// Ends that. `wake` may be running on another thread for a moment longer.
 void stall_blocking_stop(void);
-/// Moves the oldest violation to `violation`; false if there is none. One caller at a time.
-bool stall_blocking_take(stall_violation *_Nonnull violation);
+/// Blocking is also forbidden where `owner` does not return 0; the violation then belongs to that number. It is called in
+/// every function that may block, on any thread: it must neither allocate nor wait. False as `stall_blocking_start`.
+bool stall_blocking_own(uint64_t (*_Nonnull owner)(void));
+
+/// Moves an owner's oldest violation to `violation`; false if there is none. One caller at a time.
+bool stall_blocking_take(uint64_t owner, stall_violation *_Nonnull violation);
 /// Whether there is one to take.
-bool stall_blocking_has_any(void);
+bool stall_blocking_has_any(uint64_t owner);
 /// The number of violations that found no room since the last call.
 uint32_t stall_blocking_take_dropped(void);

@@ -1,0 +1,79 @@
+// Where a test forbids blocking: its task, and those that inherit from it.
+
+internal import CBlockingCalls
+internal import StallAgent
+internal import StallCapture
+internal import StallModel
+internal import StallSymbols
+internal import Synchronization
+
+/// The calls of one test that may block.
+package struct BlockingScope: Sendable {
+    /// A call, by names.
+    package struct Call: Sendable {
+        package let name: String
+        /// The innermost line that is known, and the module of its function.
+        package let file: String?
+        package let line: Int?
+        package let module: String?
+        /// Of the stack, innermost first, as far as they have names.
+        package let functions: [String]
+    }
+
+    /// The scope that the current task is in; 0 for none.
+    @TaskLocal package static var current: UInt64 = 0
+
+    package let number: UInt64
+    private let rules: [AllowRule]
+
+    private static let last = Atomic<UInt64>(0)
+    /// Held while calls are taken: there is one reader at a time.
+    private static let symbolizer = Mutex(Symbolizer(options: SymbolizerOptions()))
+    /// Whether calls are seen at all: not in a static program.
+    package static let isPossible = stall_blocking_own { BlockingScope.current }
+
+    package init(allowing rules: [String]) {
+        _ = Self.isPossible
+        number = Self.last.wrappingAdd(1, ordering: .relaxed).newValue
+        self.rules = rules.map(AllowRule.init)
+    }
+
+    /// The calls since the last time, each site once.
+    package func takeCalls() -> [Call] {
+        Self.symbolizer.withLock { symbolizer in
+            var stacks: [(name: String, locations: [CodeLocation])] = []
+            let images = ImageTable.current()
+            withUnsafeTemporaryAllocation(of: stall_violation.self, capacity: 1) { violation in
+                guard let violation = violation.baseAddress else { return }
+                while stall_blocking_take(number, violation) {
+                    let call = ForbiddenCall(violation)
+                    let locations = images.locate(call.stack)
+                    if stacks.contains(where: { $0.name == call.name && $0.locations == locations }) {
+                        continue
+                    }
+                    stacks.append((call.name, locations))
+                }
+            }
+            let (names, _) = symbolizer.resolve(
+                Array(Set(stacks.flatMap(\.locations))), images: images, budget: .seconds(5))
+            return stacks.compactMap { name, locations in
+                let frames = locations.flatMap { names[$0] ?? [Frame($0)] }
+                guard !frames.contains(where: { frame in rules.contains { $0.fits(frame) } }) else {
+                    return nil
+                }
+                return Call(name, frames)
+            }
+        }
+    }
+}
+
+extension BlockingScope.Call {
+    fileprivate init(_ name: String, _ frames: [Frame]) {
+        self.name = name
+        let known = frames.first { $0.file != nil && $0.line != nil }
+        file = known?.file
+        line = known?.line
+        module = known?.imageName
+        functions = frames.compactMap(\.function)
+    }
+}

@@ -1,0 +1,59 @@
+// A trait for swift-testing: the test fails where it calls something that may block.
+
+internal import CBlockingCalls
+internal import StallBlocking
+public import Testing
+
+/// Makes a test fail at each line where it, or a task that it starts with `async let`, a group or `Task`, calls a function
+/// that may block: see ``StallBlocking``'s `forbidBlocking` for which those are.
+///
+///     @Test(.noBlocking) func `the timeline is read without blocking`() async throws { ... }
+///
+/// However short the call was: a read of 2 ms is one of 4 s elsewhere. Calls that are repeated from one line at once count
+/// once, and at most 32 of a test at a time are held. Of synchronous code on threads that the test starts itself nothing
+/// is known. Tests without the trait are not affected, also in parallel.
+public struct NoBlockingTrait: TestTrait, SuiteTrait, TestScoping {
+    let rules: [String]
+
+    /// A suite's trait is that of each of its tests.
+    public var isRecursive: Bool { true }
+
+    public func scopeProvider(for test: Test, testCase: Test.Case?) -> Self? {
+        test.isSuite ? nil : self
+    }
+
+    public func provideScope(
+        for test: Test, testCase: Test.Case?,
+        performing function: @concurrent @Sendable () async throws -> Void
+    ) async throws {
+        let scope = BlockingScope(allowing: rules)
+        defer { for call in scope.takeCalls() { call.record(as: test) } }
+        try await BlockingScope.$current.withValue(scope.number) { try await function() }
+    }
+}
+
+extension Trait where Self == NoBlockingTrait {
+    /// The test must not block.
+    public static var noBlocking: Self { NoBlockingTrait(rules: []) }
+
+    /// The test must not block, but for these functions: patterns as `forbidBlocking` takes them.
+    public static func noBlocking(allowing rules: [String]) -> Self {
+        NoBlockingTrait(rules: rules)
+    }
+}
+
+extension BlockingScope.Call {
+    /// Records an issue at the innermost line that debug information knows: of the test, or of what it calls.
+    fileprivate func record(as test: Test) {
+        let text = "\(name) may block: \(functions.prefix(4).joined(separator: " <- "))"
+        guard let file, let line else {
+            Issue.record("\(text)", sourceLocation: test.sourceLocation)
+            return
+        }
+        let base = file.split(separator: "/").last.map(String.init) ?? file
+        Issue.record(
+            "\(text)",
+            sourceLocation: SourceLocation(
+                fileID: "\(module ?? "Unknown")/\(base)", filePath: file, line: line, column: 1))
+    }
+}
