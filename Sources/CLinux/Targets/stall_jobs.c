@@ -160,6 +160,25 @@ uint64_t stall_jobs_read_task(uint64_t word) {
     return word != 0 && stall_read_memory(&task, word, sizeof task) == sizeof task ? task : 0;
 }
 
+// One word each, so that it is of one thread: bits 63 to 48 are the number's upper ones, the rest is the variable's address.
+enum { LEARNED_LIMIT = 64, THREAD_BITS = 22, WORD_BITS = 48 };
+static uint64_t learned[LEARNED_LIMIT];
+
+void stall_jobs_learn_thread(void) {
+    stall_jobs_learn_task();
+    const uint64_t word = stall_jobs_task_word(), thread = (uint32_t)stall_gettid();
+    if (word == 0 || word >> WORD_BITS != 0 || thread >> THREAD_BITS != 0) return;
+    __atomic_store_n(
+        &learned[thread % LEARNED_LIMIT], thread / LEARNED_LIMIT << WORD_BITS | word, __ATOMIC_RELAXED);
+}
+
+uint64_t stall_jobs_task_on(int32_t thread) {
+    if (thread <= 0) return 0;
+    const uint64_t known = __atomic_load_n(&learned[(uint32_t)thread % LEARNED_LIMIT], __ATOMIC_RELAXED);
+    if (known >> WORD_BITS != (uint32_t)thread / LEARNED_LIMIT) return 0;
+    return stall_jobs_read_task(known & ((UINT64_C(1) << WORD_BITS) - 1));
+}
+
 uint64_t stall_worker_task(const stall_worker *worker) {
     uint64_t job = __atomic_load_n(&worker->job, __ATOMIC_ACQUIRE);
     if (job == 0) return 0;

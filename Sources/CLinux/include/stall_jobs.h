@@ -57,6 +57,12 @@ uint64_t stall_jobs_task_word(void);
 /// The task whose address is in a thread's word; 0 for none. Any thread, also after that thread has ended.
 uint64_t stall_jobs_read_task(uint64_t word);
 
+/// Remembers where the calling thread stores its current task. Call it in a task.
+void stall_jobs_learn_thread(void);
+/// The task that a thread runs now; 0 if it runs none, or the thread was not learned or was forgotten for others. Any
+/// thread; costs one system call.
+uint64_t stall_jobs_task_on(int32_t thread);
+
 /// An entry for a thread of an executor of our own, which is not numbered. NULL without memory.
 stall_worker *_Nullable stall_worker_create(void);
 /// Makes the calling thread the entry's.

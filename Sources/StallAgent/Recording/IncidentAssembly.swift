@@ -20,10 +20,14 @@ struct PendingReport: Sendable {
     var others: ThreadRound
     let othersCost: Duration
     var evidenceLog: EvidenceLog
+    /// The thread that stalled; nil if unknown.
+    let thread: ThreadID?
+    /// The task that stalled, by its address; 0 if unknown.
+    let task: UInt64
     /// Requests and spans that were open when it was first reported.
     let openWork: [OpenWork]
-    /// The facts that the app's hooks added so far.
-    let context: [CauseEvidence]
+    /// The facts that the app's hooks added so far, and its scope of blocking that is meant.
+    var context: [CauseEvidence]
     /// The call that it is of, instead of a stall.
     var call: ForbiddenCall?
 }
@@ -40,6 +44,8 @@ struct PendingMeasure: Sendable {
 final class IncidentAssembly: @unchecked Sendable {
     // Unchecked because only the recorder's thread touches it after `init`.
     private let name: String
+    /// The thread that all work runs on; nil if it may be any.
+    private let thread: ThreadID?
     private let suspicions: SuspicionCell
     private let modeName: (UInt32) -> String?
     private var seen: [IncidentKind: Seen] = [:]
@@ -50,9 +56,11 @@ final class IncidentAssembly: @unchecked Sendable {
     private var owners: [ThreadID: LockOwner] = [:]
 
     init(
-        name: String, suspicions: SuspicionCell, modeName: @escaping (UInt32) -> String?
+        name: String, thread: ThreadID?, suspicions: SuspicionCell,
+        modeName: @escaping (UInt32) -> String?
     ) {
         self.name = name
+        self.thread = thread
         self.suspicions = suspicions
         self.modeName = modeName
     }
@@ -80,6 +88,7 @@ final class IncidentAssembly: @unchecked Sendable {
         var members: [CapturedThread] = []
         var round = ThreadRound()
         var cost = Duration.zero
+        var task: UInt64 = 0
         var openWork: [OpenWork] = []
     }
 
@@ -228,6 +237,7 @@ final class IncidentAssembly: @unchecked Sendable {
     }
 
     private func add(_ record: OpenWorkRecord, _ items: UnsafeRawBufferPointer) {
+        others.task = record.task
         others.openWork = items.bindMemory(to: stall_open_work.self).map {
             OpenWork($0, at: record.at, stalledTask: record.task)
         }
@@ -253,6 +263,7 @@ final class IncidentAssembly: @unchecked Sendable {
             evidenceLog: EvidenceLog(
                 observations: seen[record.kind]?.observations ?? [], last: counters,
                 lastPoll: record.lastPoll),
+            thread: culprit.map(\.thread) ?? thread, task: stall.others.task,
             openWork: stall.others.openWork, context: suspicions.facts(began: incident.began))
     }
 

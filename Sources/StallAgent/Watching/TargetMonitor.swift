@@ -60,7 +60,8 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
         self.threads = threads
         self.suspicions = suspicions
         assembly = IncidentAssembly(
-            name: name, suspicions: suspicions, modeName: { target.modeName($0) })
+            name: name, thread: target.openWorkThread, suspicions: suspicions,
+            modeName: { target.modeName($0) })
         account = ThreadCounters(target, controlGroup)
         causes = EvidenceCollector(process: sampler?.process ?? ProcessEvidence(controlGroup))
     }
@@ -264,7 +265,9 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
     }
 
     private func addOpenWork() {
-        let task = target.currentTask
+        var task = target.currentTask
+        // Not Optional.map, whose first use makes the metadata of a function's type, in the heap.
+        if task == 0, let thread = account.thread { task = stall_jobs_task_on(thread.id.rawValue) }
         let items = causes.copyOpenWork(thread: target.openWorkThread, task: task)
         ring.append(.openWork, OpenWorkRecord(at: now, task: task), from: sender, items)
     }
