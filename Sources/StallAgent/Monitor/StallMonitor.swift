@@ -32,6 +32,7 @@ public final class StallMonitor: Sendable {
     /// parent process is never freed in the child, since the child must not close its store's connection.
     private let running = Atomic<UInt>(0)
     let executor = AgentLocked<StallTaskExecutor?>(nil)
+    let expectedScopes = ExpectedScopes()
 
     /// The parts of a running agent.
     final class Agent: Sendable {
@@ -144,7 +145,8 @@ public final class StallMonitor: Sendable {
         guard let watchdog = Watchdog() else {
             return logger.error("stalls will not be recorded: \(AgentThread.failureText)")
         }
-        guard let recorder = Recorder(configuration, watchdog: watchdog) else {
+        guard let recorder = Recorder(configuration, watchdog: watchdog, expected: expectedScopes)
+        else {
             watchdog.stop()
             return logger.error("stalls will not be recorded: \(AgentThread.failureText)")
         }

@@ -35,7 +35,9 @@ final class Recorder: Sendable {
     private let thread: AgentThread
 
     /// Starts the thread; nil if the system refuses.
-    init?(_ configuration: StallMonitor.Configuration, watchdog: Watchdog) {
+    init?(
+        _ configuration: StallMonitor.Configuration, watchdog: Watchdog, expected: ExpectedScopes
+    ) {
         guard let wakeup = stall_wakeup_create(), let ring = HandoverRing() else { return nil }
         let handover = Handover(ring: ring, wakeup: wakeup)
         watchdog.setCollector(wakeup)
@@ -50,7 +52,8 @@ final class Recorder: Sendable {
             stall_fork_begin_work()
             defer { stall_fork_end_work() }
             var recording = Recording(
-                configuration, notifier: notifier, ring: handover.ring, watchdog: watchdog)
+                configuration, notifier: notifier, ring: handover.ring, watchdog: watchdog,
+                expected: expected)
             recording.run(requests, handover.wakeup, until: end)
             let waits = stall_fork_begin_wait()
             end.runTeardown()
@@ -117,6 +120,7 @@ private struct Recording {
     private var calls: CallReporting?
     private let ring: HandoverRing
     private let watchdog: Watchdog
+    private let expected: ExpectedScopes
     private var health = WatchdogHealth()
     /// Whether it was logged that jobs of tasks were not watched for a while.
     private var hasLostJobs = false
@@ -151,11 +155,12 @@ private struct Recording {
 
     init(
         _ configuration: StallMonitor.Configuration, notifier: StallNotifier, ring: HandoverRing,
-        watchdog: Watchdog
+        watchdog: Watchdog, expected: ExpectedScopes
     ) {
         self.configuration = configuration
         self.ring = ring
         self.watchdog = watchdog
+        self.expected = expected
         self.notifier = notifier
         var options = SymbolizerOptions()
         options.findsLines = configuration.findsLines
@@ -384,6 +389,7 @@ private struct Recording {
             guard isReported(report, images) else { return }
             return write(&report, &pending, images)
         }
+        pending.declare(&report, in: expected)
         let answer = limiter.answer(
             report, place: report.place,
             at: MonotonicInstant(nanoseconds: stall_monotonic_ns()))

@@ -24,6 +24,7 @@ struct ReportLimiter {
         var place: Int64
         /// Nil if it is reported.
         var reason: SuppressionReason?
+        var isExpected = false
         /// The suppressed time while it had no report, and why.
         var counted: (time: Duration, reason: SuppressionReason)?
     }
@@ -48,6 +49,8 @@ struct ReportLimiter {
         startHour(at: now)
         var decision = open[report.id] ?? decide(report, place: place())
         let countedBefore = decision.counted
+        // It was declared as meant, and lasts longer than that.
+        if decision.isExpected, report.verdict == .stalled { decision.reason = nil }
         if decision.reason == .place || decision.reason == .hour,
             let known = locations[decision.place], known.longestReported > .zero,
             report.duration > known.longestReported * 2
@@ -96,7 +99,7 @@ struct ReportLimiter {
         }
         if place.seen >= place.nextReported { place.nextReported = place.nextReported.doubled }
         locations[hash] = place
-        return Decision(place: hash, reason: reason)
+        return Decision(place: hash, reason: reason, isExpected: report.verdict == .expected)
     }
 }
 
@@ -110,6 +113,8 @@ extension StallReport {
         let own = calls.filter { $0.imagePath.map(isAppImage) ?? false }
         var hash = ContentHash()
         hash.combine(loop)
+        // Stalls that are meant leave the share of the others alone, nor does their length make those look like no news.
+        if verdict == .expected { hash.combine(verdict.word) }
         for location in (own.isEmpty ? calls : own).prefix(3) {
             hash.combine(location.imagePath)
             hash.combine(location.offset)

@@ -23,6 +23,8 @@ package enum EvidenceName: String, CaseIterable {
     /// Others that were open meanwhile. They are not accused.
     case openRequest = "open request"
     case openSpan = "open span"
+    /// The scope of blocking that the app declared as meant.
+    case expected
     /// A test that hangs, the line of its function, and what its thread or its task waits for.
     case test
     case testLine = "test line"

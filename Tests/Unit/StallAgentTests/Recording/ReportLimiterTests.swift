@@ -102,4 +102,25 @@ import Testing
         limiter.debuggerPolicy = .record
         #expect(stall(verdict: .debugger))
     }
+
+    @Test mutating func `a meant stall that became one is reported, whatever the limits`() {
+        for _ in 1...2 { #expect(stall(verdict: .expected)) }
+        #expect(!tell(1000, .milliseconds(300), .open, .expected))
+        #expect(counted == 1)
+        #expect(tell(1000, .milliseconds(500), .open, .stalled))
+        #expect(tell(1000, .milliseconds(550), .ended, .stalled))
+        #expect(counted == 0 && countedTime == .zero)
+    }
+
+    @Test func `meant stalls have a share of their own`() {
+        let run = ProcessRun(
+            id: Self.id(0), app: "photos", version: "1", buildID: nil, host: "web-1",
+            pid: 7, bootID: "boot", startTicks: 1, started: UnixTime(microseconds: 0))
+        var report = StallReport(
+            id: Self.id(1), run: run, loop: "main", mode: "", phase: .timer, start: run.started,
+            duration: .seconds(1), threshold: .milliseconds(250), state: .ended)
+        let place = report.place
+        report.verdict = .expected
+        #expect(report.place != place)
+    }
 }
