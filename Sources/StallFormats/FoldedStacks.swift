@@ -11,13 +11,14 @@ package struct FoldedStacks {
         case count
     }
 
+    private let verdicts: Set<StallVerdict>
     private var weights: [String: (duration: Duration, count: Int)] = [:]
 
-    package init() {}
+    package init(verdicts: Set<StallVerdict> = [.stalled]) { self.verdicts = verdicts }
 
-    /// Adds the samples of a stall; late ones and other verdicts do not count.
+    /// Adds the samples of a report; late ones and other verdicts do not count.
     package mutating func add(_ report: StallReport) {
-        guard report.verdict == .stalled else { return }
+        guard verdicts.contains(report.verdict) else { return }
         for sample in report.samples where !sample.isLate && !sample.frames.isEmpty {
             let outer = [report.run.app, report.loop].map(\.foldedElement)
             let path = outer + sample.frames.reversed().map(\.title.foldedElement)

@@ -15,6 +15,8 @@ package struct ReportFilter: Hashable, Sendable {
     /// Also those that are ranked; with nil only stalls are.
     package var verdicts: Set<StallVerdict>?
     package var causes: Set<CauseClass>?
+    /// Roll-ups do not have the states: such a question is answered from reports.
+    package var states: Set<StallState>?
 
     package init() {}
 

@@ -52,8 +52,7 @@ extension ReportStore {
     ///
     /// **Cost:** time grows with the reports, memory with apps, loops and stacks.
     package func stackTimes(_ filter: ReportFilter) throws(StoreError) -> [StackTime] {
-        guard filter.verdicts?.contains(.stalled) ?? true else { return [] }
-        return try answer { connection in
+        try answer { connection in
             struct Key: Hashable {
                 var loop: Int32
                 var stack: Int64
@@ -63,7 +62,7 @@ extension ReportStore {
             }
             let reader = try SummaryReader(connection)
             var filter = filter
-            filter.verdicts = [.stalled]
+            filter.verdicts = filter.verdicts ?? [.stalled]
             let condition = Condition(filter)
             let rows = try connection.prepare(
                 """

@@ -79,7 +79,7 @@ package final class ReportStore: QueryableStore {
     /// the edges of the filter's time.
     package func dailyTotals(_ filter: ReportFilter) throws(StoreError) -> DailyTotals? {
         try answer { connection in
-            guard try connection.isGrouped else { return nil }
+            guard filter.states == nil, try connection.isGrouped else { return nil }
             var query = RollUpQuery(
                 connection, AggregateQuestion(filter, by: .app, withDays: true, withExamples: false)
             )
@@ -269,6 +269,10 @@ package struct Condition {
         if table == "report", let verdicts = filter.verdicts {
             let numbers = verdicts.map { String($0.rawValue) }.sorted()
             sql += " and report.verdict in (\(numbers.joined(separator: ", ")))"
+        }
+        if table == "report", let states = filter.states {
+            let numbers = states.map { String($0.rawValue) }.sorted()
+            sql += " and report.state in (\(numbers.joined(separator: ", ")))"
         }
         let names = [
             ("process_run.app", filter.apps), ("process_run.version", filter.versions),

@@ -32,6 +32,7 @@ extension ClusterStore {
     ) -> ReportConditions {
         var named = filter
         (named.since, named.until, named.verdicts, named.causes) = (nil, nil, nil, nil)
+        named.states = nil
         var conditions = ReportConditions(named)
         let end: ClickHouseQuery = "start_us + intDiv(watched_ns, 1000)"
         var isInside: [ClickHouseQuery] = []

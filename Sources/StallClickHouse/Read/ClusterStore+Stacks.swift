@@ -30,18 +30,16 @@ extension ClusterStore {
     }
 
     package func stackTimes(_ filter: ReportFilter) throws -> [StackTime] {
-        guard filter.verdicts?.contains(.stalled) ?? true else { return [] }
         struct Key: Hashable {
             var loop: Int
             var stack: Int64
         }
-        var filter = filter
-        filter.verdicts = [.stalled]
         var names = RowNumbers<[String]>()
         var sums: [Key: (time_ns: Int64, count: Int)] = [:]
         var stalls = try StallRows(server, keptReports())
         try stalls.forEach(
-            ReportConditions(filter), "app, loop_name, duration_ns, stack, samples", columnCount: 5
+            ReportConditions(ofStalls(filter)), "app, loop_name, duration_ns, stack, samples",
+            columnCount: 5
         ) { stalls, row in
             let loop = Int(names.number(of: [try row.text(), try row.text()]).0)
             try stalls.readStacks(row, in: stalls.duration_ns(row))

@@ -75,7 +75,7 @@ package final class ClusterStore: QueryableStore {
     }
 
     package func dailyTotals(_ filter: ReportFilter) throws -> DailyTotals? {
-        guard let grouping else { return nil }
+        guard let grouping, filter.states == nil else { return nil }
         let question = AggregateQuestion(filter, by: .app, withDays: true, withExamples: false)
         return try TotalsQuestion(server, question, grouping).dailyTotals()
     }

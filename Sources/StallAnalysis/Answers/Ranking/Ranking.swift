@@ -46,12 +46,12 @@ package struct Ranking: Sendable {
     mutating func addExposure(
         from store: any QueryableStore, _ filter: ReportFilter, by order: RankingOrder
     ) throws {
-        // Rates and suppressed stalls are of what the agents watched; a profiler's samples are not.
-        guard filter.rankedVerdicts != [.sampled] else { return }
+        // Rates and suppressed stalls are of stalls in what the agents watched.
+        guard !filter.rankedVerdicts.isSubset(of: [.sampled, .blocking, .expected]) else { return }
         watched = try WatchedTime(store, filter, by: key)
         for index in groups.indices { groups[index].ratePerHour = watched.rate(of: groups[index]) }
         if order == .rate { groups = sorted(groups, by: .rate) }
-        if filter.since == nil, filter.until == nil, filter.causes == nil,
+        if filter.since == nil, filter.until == nil, filter.causes == nil, filter.states == nil,
             filter.rankedVerdicts.contains(.stalled)
         {
             suppressed = try store.suppressedTotals(filter)

@@ -54,7 +54,8 @@ extension RankingQuestion {
     /// all durations of all functions give.
     private func fromTable(by order: RankingOrder, limit: Int) throws -> Ranking? {
         // The table is of stalls.
-        guard order != .p95, filter.rankedVerdicts == [.stalled], try store.rulesHash() != nil
+        guard order != .p95, filter.rankedVerdicts == [.stalled], filter.states == nil,
+            try store.rulesHash() != nil
         else { return nil }
         let expected = try store.dailyTotals(filter)?.count
         guard expected ?? .max > exactLimit else { return nil }
@@ -152,7 +153,8 @@ extension RankingQuestion {
         withDays: Bool, withDurations: Bool = true,
         buckets makeBuckets: ((UnixTime, UnixTime) throws -> TimeBuckets)? = nil
     ) throws -> Ranking? {
-        guard !key.needsReports, try store.rulesHash() == rules.hash else { return nil }
+        guard !key.needsReports, filter.states == nil, try store.rulesHash() == rules.hash
+        else { return nil }
         let answer = try store.aggregates(
             AggregateQuestion(
                 filter, by: key, withDays: withDays, withExamples: limit != nil,
@@ -207,7 +209,7 @@ extension RankingQuestion {
 
     private func warnOfOtherRules() throws {
         // Rules do not decide these groups.
-        guard key != .os, key != .device else { return }
+        guard key != .os, key != .device, filter.states == nil else { return }
         guard let stored = try store.rulesHash(), stored != rules.hash else { return }
         // The number of stalls does not depend on the rules.
         let counted = try store.aggregates(

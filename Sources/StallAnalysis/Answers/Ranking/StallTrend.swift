@@ -110,10 +110,8 @@ extension TrendQuestion {
     /// The trend of all groups, where the store adds up its reports by parts of a time; nil if they are to be read.
     private func allExactly() throws -> StallTrend? {
         var filter = ranking.filter
-        guard !ranking.key.needsReports, filter.verdicts?.contains(.stalled) ?? true else {
-            return nil
-        }
-        filter.verdicts = [.stalled]
+        guard !ranking.key.needsReports else { return nil }
+        filter.verdicts = filter.verdicts ?? [.stalled]
         let (store, lacksReports) = (ranking.store, try ranking.lacksReports)
         // Totals by day show without reading the reports when these began, unless some were pruned.
         let daily = lacksReports ? nil : try store.dailyTotals(filter)

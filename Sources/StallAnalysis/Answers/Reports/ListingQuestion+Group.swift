@@ -28,7 +28,8 @@ extension ListingQuestion {
     /// The days (since 1970, UTC) that may have reports of a group, newest first.
     private func days(of group: (key: GroupKey, signature: Int64)) throws -> [Int]? {
         let store = ranking.store
-        guard try store.rulesHash() == ranking.rules.hash else { return nil }
+        guard ranking.filter.states == nil, try store.rulesHash() == ranking.rules.hash
+        else { return nil }
         var days: [Int]
         if group.key.needsReports {
             guard let totals = try store.dailyTotals(ranking.filter) else { return nil }

@@ -5,7 +5,7 @@ internal import StallModel
 internal import StallQuery
 
 /// The conditions of a filter on a table's rows. Tables name their columns alike: `app`, `version`, `loop_name`,
-/// `verdict`, `cause`.
+/// `verdict`, `cause`; only reports have a `state`.
 struct ReportConditions {
     /// Of columns that are in a report's key. They are equal in all its revisions, so that they may be looked at before
     /// `final` takes the latest one.
@@ -25,6 +25,9 @@ struct ReportConditions {
         }
         if let causes = filter.causes {
             parts.append("cause in \(list: causes.map(\.rawValue).sorted())")
+        }
+        if let states = filter.states {
+            parts.append("state in \(list: states.map(\.rawValue).sorted())")
         }
         guard hasTime else { return }
         if let since = filter.since { add(from: since.microseconds) }
