@@ -31,7 +31,7 @@ extension Top {
             throw ValidationError(
                 "--watch requires a terminal on standard input and standard output.")
         }
-        var state = WatchState(order: by, group: group)
+        var state = WatchState(order: order, group: group)
         // Of each open page, so that the way back is there when the store is not.
         var contents = [WatchContent()]
         var (reading, fault): (String, String?) = ("", nil)

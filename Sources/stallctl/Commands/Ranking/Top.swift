@@ -14,7 +14,8 @@ struct Top: ParsableCommand {
             not the app's own (CPU starvation, throttling, a suspended process, a
             debugger) are counted below the table and not ranked; so is the part of
             a stall in which its thread waited for a CPU or was stopped. --verdict
-            ranks such reports, and a profiler's samples, instead of stalls.
+            ranks such reports, and a profiler's samples, instead of stalls; --state
+            blocking ranks violations: calls that may block, where the app forbids it.
 
             EXAMPLES
               stallctl top
@@ -23,6 +24,7 @@ struct Top: ParsableCommand {
               stallctl top --watch --since 1h
               stallctl top --store eu.sqlite --store us.sqlite
               stallctl top --verdict sampled --by count
+              stallctl top --state blocking
               stallctl top --json | jq -r '[.rank, .total_ms, .title] | @tsv'
             """)
 
@@ -30,8 +32,10 @@ struct Top: ParsableCommand {
     @OptionGroup var filters: FilterOptions
     @OptionGroup var verdicts: VerdictOptions
 
-    @Option(help: ArgumentHelp("Sort order.", valueName: "order"))
-    var by = RankingOrder.total
+    @Option(
+        help: ArgumentHelp(
+            "Sort order. Default: total; of violations alone, count.", valueName: "order"))
+    var by: RankingOrder?
 
     @Option(help: ArgumentHelp("Group reports by this key.", valueName: "key"))
     var group = GroupKey.signature
@@ -81,19 +85,22 @@ struct Top: ParsableCommand {
     }
 
     var filter: ReportFilter { verdicts.narrowing(filters.filter) }
+    /// How long a call that is forbidden took matters less than how often it was made.
+    var order: RankingOrder { by ?? (filter.rankedVerdicts == [.blocking] ? .count : .total) }
 
     func run() throws {
         let store = try source.open(
-            expecting: .largest(limit, filter, by: group, order: by))
+            expecting: .largest(limit, filter, by: group, order: order))
         guard !watch else { return try watch(store) }
         let question = try grouping.question(to: store, filter, by: group)
         // The holders are read from the examples that the ranking names.
-        let (ranking, holders) = try store.consistently {
-            let ranking = try question.ranking(by: by, limit: limit)
+        let (ranking, holders, calls) = try store.consistently {
+            let ranking = try question.ranking(by: order, limit: limit)
             let isText = !rows.output.json && !rows.csv
             return try (
                 ranking,
-                isText ? ranking.lockHolders(in: store, limit: limit, rules: question.rules) : [:]
+                isText ? ranking.lockHolders(in: store, limit: limit, rules: question.rules) : [:],
+                isText ? ranking.blockingCalls(in: store, limit: limit) : [:]
             )
         }
         if rows.output.json {
@@ -105,7 +112,7 @@ struct Top: ParsableCommand {
             let view = TopView(
                 ranking: ranking, limit: limit, frameCount: frames, storeOptions: source.stores,
                 exampleStore: try source.path(ofReport: ranking.overview.example),
-                holders: holders,
+                holders: holders, calls: calls,
                 terminal: markdown ? .document : rows.output.terminal)
             try rows.output.show(markdown ? view.markdownLines : view.lines)
         }

@@ -26,6 +26,7 @@ struct Tree: ParsableCommand {
 
     @OptionGroup var source: StoreOptions
     @OptionGroup var filters: FilterOptions
+    @OptionGroup var verdicts: VerdictOptions
 
     @Flag(help: "Start with the outermost functions.")
     var invert = false
@@ -73,8 +74,9 @@ struct Tree: ParsableCommand {
         selection.focus = focus.map(NamePattern.init)
         selection.ignore = ignore.map(NamePattern.init)
         selection.frames = frames
+        let filter = verdicts.narrowing(filters.filter)
         let tree = try CallTree(
-            of: store, filters.filter, direction: invert ? .topDown : .bottomUp,
+            of: store, filter, direction: invert ? .topDown : .bottomUp,
             selection: selection, rules: grouping.rules(toRead: store))
         let shown = ShownTree(tree, minShare: minShare / 100, depth: depth)
         if rows.output.json {
@@ -83,7 +85,8 @@ struct Tree: ParsableCommand {
             try Output.write(csv: TreeRow.csvHeader, shown.rows.map(\.csvFields))
         } else {
             let view = TreeView(
-                tree: shown, arrow: invert ? "-> " : "<- ", terminal: rows.output.terminal)
+                tree: shown, arrow: invert ? "-> " : "<- ",
+                words: RankedWords(filter.rankedVerdicts), terminal: rows.output.terminal)
             try rows.output.show(view.lines)
         }
         if tree.stallCount == 0, !tree.isSelectionEmpty {

@@ -30,6 +30,7 @@ struct Trend: ParsableCommand {
     var name: String?
 
     @OptionGroup var filters: FilterOptions
+    @OptionGroup var verdicts: VerdictOptions
 
     @Option(
         help: ArgumentHelp(
@@ -46,8 +47,9 @@ struct Trend: ParsableCommand {
         let terminal = rows.output.terminal
         let isData = rows.csv || rows.output.json
         let zone = isData ? .gmt : terminal.timeZone
+        let filter = verdicts.narrowing(filters.filter)
         let question = TrendQuestion(
-            try grouping.question(to: store, filters.filter), name: name, unit: by
+            try grouping.question(to: store, filter), name: name, unit: by
         ) { try .ofCalendar(from: $0, through: $1, in: $2, of: zone) }
         let trend = try question.trend()
         if rows.output.json {
@@ -55,7 +57,9 @@ struct Trend: ParsableCommand {
         } else if rows.csv {
             try Output.write(csv: TrendRow.csvHeader, trend.rows.map(\.csvFields))
         } else {
-            try rows.output.show(TrendView(trend: trend, terminal: terminal).lines)
+            let view = TrendView(
+                trend: trend, words: RankedWords(filter.rankedVerdicts), terminal: terminal)
+            try rows.output.show(view.lines)
         }
         if trend.totals.count == 0 { try filters.explainEmptyAnswer(from: store) }
     }

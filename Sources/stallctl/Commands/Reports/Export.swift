@@ -21,7 +21,8 @@ struct Export: ParsableCommand {
                     that ingest of the lines equals ingest of the store.
             folded  app;loop;root;...;leaf and a weight, for flame graph tools.
 
-            For viewers, stalls only; the times add up to the total of top:
+            For viewers, stalls only, unless --verdict or --state names others; the
+            times add up to the total of top:
             pprof         go tool pprof, Pyroscope, Parca, Grafana; always gzip
             chrome-trace  ui.perfetto.dev, chrome://tracing: one track per loop, one
                           slice per stall with its functions, arrows to lock holders
@@ -58,6 +59,7 @@ struct Export: ParsableCommand {
 
     @OptionGroup var source: StoreOptions
     @OptionGroup var filters: FilterOptions
+    @OptionGroup var verdicts: VerdictOptions
     @OptionGroup var grouping: GroupingOptions
 
     @Option(help: ArgumentHelp("Output format.", valueName: "format"))
@@ -98,7 +100,7 @@ struct Export: ParsableCommand {
             guard format == .jsonl, !csvRaw else {
                 throw ValidationError("--rows all requires --format jsonl.")
             }
-            guard filters.isEmpty, limit == nil else {
+            guard filters.isEmpty, verdicts.isEmpty, limit == nil else {
                 throw ValidationError(
                     "--rows all writes the whole store; it cannot be used with --limit or with filters, the settings file's included."
                 )
@@ -110,6 +112,8 @@ struct Export: ParsableCommand {
             throw ValidationError("--weight requires --format folded.")
         }
     }
+
+    private var filter: ReportFilter { verdicts.narrowing(filters.filter) }
 
     func run() throws {
         if rows == .all { try source.expectFile(for: "export --rows all") }
@@ -134,7 +138,7 @@ struct Export: ParsableCommand {
             }
             if try hasGroups(store) {
                 var lines = OutlineLines()
-                try store.forEachOutline(filters.filter, limit: limit, withThreads: true) {
+                try store.forEachOutline(filter, limit: limit, withThreads: true) {
                     outline, lookup in try bytes.write(lines.line(outline, lookup))
                 }
             } else {
@@ -144,8 +148,8 @@ struct Export: ParsableCommand {
         case .folded where limit == nil:
             try writeFolded(from: store)
         case .folded:
-            var stacks = FoldedStacks()
-            try store.forEachReport(filters.filter, in: .newestFirst, limit: limit) {
+            var stacks = FoldedStacks(verdicts: filter.rankedVerdicts)
+            try store.forEachReport(filter, in: .newestFirst, limit: limit) {
                 report, _, _ in stacks.add(report)
             }
             try Output.write(lines: stacks.lines(weight: weight), to: output)
@@ -155,7 +159,7 @@ struct Export: ParsableCommand {
             )
         case .pprof, .chromeTrace, .speedscope, .perfScript, .firefox:
             let export = ViewerExport(
-                store: store, filter: filters.filter, limit: limit,
+                store: store, filter: filter, limit: limit,
                 rules: try grouping.rules(toRead: store))
             try export.write(format, to: output)
         }
@@ -167,7 +171,7 @@ struct Export: ParsableCommand {
             let csv = try CSVRows(ReportCSV.header, isRaw: csvRaw, to: output)
             if try hasGroups(store) {
                 var rows = OutlineCSV()
-                try store.forEachOutline(filters.filter, limit: limit, withThreads: false) {
+                try store.forEachOutline(filter, limit: limit, withThreads: false) {
                     outline, lookup in
                     try csv.write { writer, row in
                         try rows.append(outline, lookup, by: writer, to: &row)
@@ -175,7 +179,7 @@ struct Export: ParsableCommand {
                 }
             } else {
                 let grouper = DefaultGrouper(rules: try grouping.rules(toRead: store))
-                try store.forEachReport(filters.filter, in: .newestFirst, limit: limit) {
+                try store.forEachReport(filter, in: .newestFirst, limit: limit) {
                     report, _, _ in
                     try csv.write(
                         ReportCSV.fields(report, report.signature(by: grouper).group))
@@ -184,13 +188,13 @@ struct Export: ParsableCommand {
             try csv.finish()
         case .all: break
         case .groups:
-            let ranking = try grouping.question(to: store, filters.filter)
+            let ranking = try grouping.question(to: store, filter)
                 .exactRanking(by: .total)
             let rows = ranking.rows.lazy.map(HotspotCSV.fields)
             try Output.write(csv: HotspotCSV.header, rows, isRaw: csvRaw, to: output)
         case .frames:
             let csv = try CSVRows(FrameCSV.header, isRaw: csvRaw, to: output)
-            try store.forEachReport(filters.filter, in: .newestFirst, limit: limit) {
+            try store.forEachReport(filter, in: .newestFirst, limit: limit) {
                 report, _, _ in try FrameCSV.rows(report).forEach(csv.write)
             }
             try csv.finish()
@@ -198,7 +202,7 @@ struct Export: ParsableCommand {
     }
 
     private func writeFolded(from store: any QueryableStore) throws {
-        let times = try store.stackTimes(filters.filter)
+        let times = try store.stackTimes(filter)
         var numbers = KeyNumbers(times.lazy.map(\.stack))
         var titles = FoldedTitles()
         let functions = try store.functions(ofStacks: numbers.keys) { titles.add($0.title) }
@@ -219,7 +223,7 @@ struct Export: ParsableCommand {
         of store: any QueryableStore, _ body: ([UInt8]) throws -> Void
     ) throws {
         let grouper = DefaultGrouper(rules: try grouping.rules(toRead: store))
-        try store.forEachReport(filters.filter, in: .newestFirst, limit: limit) {
+        try store.forEachReport(filter, in: .newestFirst, limit: limit) {
             report, origin, lookup in
             let group = report.signature(by: grouper).group
             try body(

@@ -3,6 +3,7 @@
 internal import ArgumentParser
 internal import StallAnalysis
 internal import StallModel
+internal import StallQuery
 
 struct List: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -16,6 +17,7 @@ struct List: ParsableCommand {
               stallctl list waitForWorker --sort lasted
               stallctl list --state hang --min-duration 2s
               stallctl list --app photos --loop main --limit 100
+              stallctl list --state blocking
               stallctl list --verdict sampled
               stallctl list --json | jq -r 'select(.state == "hang") | .id'
             """)
@@ -34,13 +36,6 @@ struct List: ParsableCommand {
 
     @Option(help: ArgumentHelp("Sort order: newest or longest first.", valueName: "order"))
     var sort = ListingQuestion.Order.began
-
-    @Option(
-        help: ArgumentHelp(
-            "Include only reports in this state: open, ended or hang. Repeatable.",
-            valueName: "state"),
-        completion: .list(StallState.byWord.keys.sorted()), transform: readState)
-    var state: [StallState] = []
 
     @Option(
         parsing: .unconditional,
@@ -63,10 +58,14 @@ struct List: ParsableCommand {
 
     func run() throws {
         let store = try source.open()
+        var filter = verdicts.narrowing(filters.filter)
+        // Applied to what was read: the short ids are unique among reports of any state.
+        let states = filter.states ?? []
+        filter.states = nil
         var question = ListingQuestion(
-            try grouping.question(to: store, verdicts.narrowing(filters.filter)), limit: limit)
+            try grouping.question(to: store, filter), limit: limit)
         question.group = group
-        question.states = Set(state)
+        question.states = states
         question.minDuration = minDuration
         question.order = sort
         let listing = try question.listing()
@@ -83,14 +82,6 @@ struct List: ParsableCommand {
 }
 
 extension ListingQuestion.Order: ExpressibleByArgument {}
-
-private func readState(_ text: String) throws -> StallState {
-    guard let state = StallState.byWord[text.lowercased()] else {
-        let words = listed(StallState.byWord.keys.sorted())
-        throw ValidationError("'\(text)' is not a state; expected \(words).")
-    }
-    return state
-}
 
 func readDuration(_ text: String) throws -> Duration {
     let units = ["us": 0.000_001, "ms": 0.001, "s": 1, "m": 60, "h": 3600]

@@ -34,6 +34,21 @@ extension Duration {
     /// How long a stall lasted, in a sentence: ``precise``, or `an unknown time`.
     var lengthClause: String { isUnknownLength ? "an unknown time" : precise }
 
+    /// A time below a millisecond, as calls may take it: `12 µs`, `<1 µs`; nil for a longer one.
+    private var brief: String? {
+        switch nanoseconds {
+        case ..<1_000: "<1 µs"
+        case ..<999_500: "\(rounded(toUnit: 1_000)) µs"
+        default: nil
+        }
+    }
+
+    /// How long a call took, for columns: `12 µs`, or as ``compact``.
+    var compactCall: String { brief ?? compact }
+
+    /// How long a call took: `12 µs`, or as ``precise``.
+    var preciseCall: String { brief ?? precise }
+
     /// The duration in units of `unit` nanoseconds, rounded half up.
     func rounded(toUnit unit: Int64) -> Int64 {
         let nanoseconds = nanoseconds

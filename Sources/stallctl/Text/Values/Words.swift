@@ -6,7 +6,7 @@ extension StallVerdict {
     /// Those of reports that are not ranked unless they are asked for.
     static var unranked: [StallVerdict] { all.filter { $0 != .stalled } }
 
-    /// Why such reports are not ranked, as a sentence; nil if they are.
+    /// Why such reports are not ranked, as a sentence; nil if they are, or if the report contains the sentence.
     var sentence: String? {
         let excuse: String
         switch self {
@@ -18,9 +18,8 @@ extension StallVerdict {
         case .saturated: excuse = "no single callout took long, but the loop never waited"
         case .sampled:
             return "A profiler sampled the thread: whether it stalled is unknown (\(word))."
-        case .blocking:
-            return "A call that may block, on a thread where the app forbids that (\(word))."
-        case .expected: return "The app declared that it may block here (\(word))."
+        // Their own sentences name the call and the reason.
+        case .blocking, .expected: return nil
         }
         return "Not the app's own delay: \(excuse) (\(word))."
     }

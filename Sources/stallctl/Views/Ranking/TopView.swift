@@ -14,14 +14,17 @@ struct TopView {
     var exampleStore: String?
     /// The lock holder of each group's example report.
     var holders: [UniqueID: NamedLockHolder] = [:]
+    /// The call that may block of each group's example report.
+    var calls: [UniqueID: String] = [:]
     var terminal: Terminal
     /// On a live screen no commands are suggested.
     var isLive = false
 
     var lines: [String] {
         guard !ranking.groups.isEmpty else {
-            return (["No \(noun)s." + notRanked("  ")] + SuppressedRow(ranking.suppressed).lines)
-                .flatMap { $0.wrapped(to: terminal.columns) }
+            return
+                (["No \(words.noun)s." + notRanked("  ")] + SuppressedRow(ranking.suppressed).lines)
+                .flatMap { $0.wrapped(to: terminal.columns) } + (isLive ? [] : next)
         }
         var lines = header.wrapped(to: terminal.columns) + [""]
         lines += table.lines(for: terminal)
@@ -37,7 +40,7 @@ struct TopView {
 
     /// As Markdown, for an issue tracker. Sparkline columns are omitted.
     var markdownLines: [String] {
-        guard !ranking.groups.isEmpty else { return ["No \(noun)s."] }
+        guard !ranking.groups.isEmpty else { return ["No \(words.noun)s."] }
         var table = table
         if let trend = table.columns.firstIndex(where: { $0.title == "TREND" }) {
             table.columns.remove(at: trend)
@@ -76,27 +79,13 @@ struct TopView {
             overview.openCount > 0 ? "\(overview.openCount) still open" : nil,
             overview.hangCount > 0 ? counted(overview.hangCount, "hang") : nil,
         ].compactMap(\.self)
-        return "\(subject): \(counted(overview.stallCount, noun))"
+        return "\(subject): \(counted(overview.stallCount, words.noun))"
             + (unfinished.isEmpty ? "" : " (\(unfinished.joined(separator: ", ")))")
-            + " in \(counted(groupCount, "group"))" + time + watched
+            + " in \(counted(groupCount, "group"))"
+            + words.time(ranking.ownLost, isUnknown: ranking.totalLost.isUnknownLength) + watched
     }
 
-    /// Whether stalls are ranked, and no reports of another verdict.
-    private var isOfStalls: Bool { ranking.overview.ranked == [.stalled] }
-
-    /// `stall`, or `sampled report`.
-    private var noun: String {
-        let ranked = ranking.overview.ranked
-        guard !isOfStalls else { return "stall" }
-        return ranked.count == 1 ? ranked.first!.word + " report" : "report"
-    }
-
-    /// `, 4m 12s lost`; of other verdicts `, 4m 12s in all`, if it is known.
-    private var time: String {
-        let isUnknown = ranking.totalLost.isUnknownLength
-        guard isOfStalls else { return isUnknown ? "" : ", \(ranking.ownLost.compact) in all" }
-        return isUnknown ? ", unknown time lost" : ", \(ranking.ownLost.compact) lost"
-    }
+    private var words: RankedWords { RankedWords(ranking.overview.ranked) }
 
     /// ` in 1d 02h watched (9.7 s/h)`, if watched time is recorded.
     private var watched: String {
@@ -116,46 +105,61 @@ struct TopView {
     }
 
     var table: Table {
-        let total = ranking.ownLost
-        let columns: [Table.Column] = [
-            .init("#", .trailing), .init(isOfStalls ? "LOST" : "TIME", .trailing),
-            .init("SHARE", .trailing, spare: 3),
-            .init("COUNT", .trailing), .init("P50", .trailing, spare: 4),
-            .init("P95", .trailing, spare: 2), .init("CAUSE", spare: 1), .init("TREND", spare: 5),
-            .init(ranking.key.title),
-        ]
+        let (total, words) = (ranking.ownLost, words)
+        // Of violations the number matters, and the time of each.
+        let sums: [Table.Column] =
+            words.isOfViolations
+            ? []
+            : [
+                .init(words.isOfStalls ? "LOST" : "TIME", .trailing),
+                .init("SHARE", .trailing, spare: 3),
+            ]
+        let columns: [Table.Column] =
+            [.init("#", .trailing)] + sums + [
+                .init("COUNT", .trailing), .init("P50", .trailing, spare: 4),
+                .init("P95", .trailing, spare: 2), .init("CAUSE", spare: 1),
+                .init("TREND", spare: 5), .init(ranking.key.title),
+            ]
         let rows = ranking.groups.prefix(limit).enumerated().map {
             index, group -> [Table.Cell] in
             let frames = group.frames.isEmpty ? [group.title] : group.frames
             var callers = frames.prefix(frameCount).dropFirst().map { "  <- " + $0 }
             let holder = group.example.flatMap { holders[$0] }
+            let call = group.example.flatMap { calls[$0] }
             if let holder { callers.insert("  " + holder.clause, at: 0) }
+            if let call { callers.insert("  calls " + call, at: 0) }
             if group.group.isWithoutAppFrame { callers.append("  (no app frame)") }
             if let rest = group.totals.delayedClause { callers.append("  (\(rest))") }
-            return [
-                .init("\(index + 1)"), .init(group.ownLength, style: .strong),
-                .init(group.share(of: total)), .init("\(group.count)"),
-                .init(group.p50.compactLength), .init(group.p95.compactLength),
+            let sums: [Table.Cell] =
+                words.isOfViolations
+                ? []
+                : [.init(group.ownLength, style: .strong), .init(group.share(of: total))]
+            return [.init("\(index + 1)")] + sums + [
+                .init("\(group.count)", style: words.isOfViolations ? .strong : nil),
+                .init(words.length(group.p50)), .init(words.length(group.p95)),
                 // Grouped by cause, the last column is the cause.
                 .init(ranking.key == .cause ? "" : group.causeText),
-                .init(
-                    ranking.hasTrend ? Sparkline.text(group.trend.map(\.total.milliseconds)) : ""),
+                .init(ranking.hasTrend ? Sparkline.text(group.trend.map(trendValue)) : ""),
                 // A live screen has one line per group.
                 .init(
-                    frames[0], additions: callers, isFirstWhole: holder != nil && !isLive,
-                    style: .strong),
+                    frames[0], additions: callers,
+                    isFirstWhole: (holder != nil || call != nil) && !isLive, style: .strong),
             ]
         }
         return Table(columns: columns, rows: rows)
     }
 
-    /// `Not ranked: 4 starved, 1 stopped.`, or empty.
+    private func trendValue(_ part: StallTotals) -> Double {
+        words.isOfViolations ? Double(part.count) : part.total.milliseconds
+    }
+
+    /// `Not ranked: 4 starved, 1 stopped, 12 violations.`, or empty.
     private func notRanked(_ indentation: String) -> String {
         let counts = StallVerdict.unranked.filter { !ranking.overview.ranked.contains($0) }
-            .map { (ranking.overview.counts[$0] ?? 0, $0.word) }.filter { $0.0 > 0 }
+            .map { ($0, ranking.overview.counts[$0] ?? 0) }.filter { $0.1 > 0 }
         guard !counts.isEmpty else { return "" }
-        return indentation + "Not ranked: " + counts.map { "\($0) \($1)" }.joined(separator: ", ")
-            + "."
+        return indentation + "Not ranked: "
+            + counts.map { $0.counted($1) }.joined(separator: ", ") + "."
     }
 
     /// `Not counted: 12 s in which the threads of these stalls waited for a CPU or were stopped.`, or empty.
@@ -179,10 +183,18 @@ struct TopView {
         // Reports are listed of one store only; trees and trends are of stalls.
         let others = isOne ? ["tree", "list"] : ["trend"]
         let verdicts = ranking.overview.ranked.map(\.word).sorted().map { " --verdict " + $0 }
-        commands +=
-            isOfStalls
-            ? others.map { $0 + option(storeOptions) }
-            : isOne ? ["list" + verdicts.joined() + option(storeOptions)] : []
+        if !ranking.groups.isEmpty {
+            commands +=
+                words.isOfStalls
+                ? others.map { $0 + option(storeOptions) }
+                : isOne ? ["list" + verdicts.joined() + option(storeOptions)] : []
+        }
+        // Reports of their own: not ranked as stalls, but to be seen.
+        if words.isOfStalls {
+            commands += [StallVerdict.blocking, .expected]
+                .filter { ranking.overview.counts[$0] ?? 0 > 0 }
+                .map { "top --state \($0.word)" + option(storeOptions) }
+        }
         return commands.enumerated().map { index, command in
             terminal.paint((index == 0 ? "Next: " : "      ") + "stallctl \(command)", .faint)
         }

@@ -23,12 +23,13 @@ struct TreeView {
     var tree: ShownTree
     /// Printed before every function but the first of its stack.
     var arrow: String
+    var words = RankedWords()
     var terminal: Terminal
 
     var lines: [String] {
         let whole = tree.tree
-        guard whole.stallCount > 0 else { return ["No stalls."] }
-        var lines = ["\(counted(whole.stallCount, "stall")), \(whole.total.compact) lost", ""]
+        guard whole.stallCount > 0 else { return ["No \(words.noun)s."] }
+        var lines = [counted(whole.stallCount, words.noun) + words.time(whole.total), ""]
         lines += table.lines(for: terminal)
         var left: [String] = []
         if tree.hiddenCount > 0 {
@@ -57,7 +58,7 @@ struct TreeView {
             let prefix = String(repeating: "  ", count: level) + (level > 0 ? arrow : "")
             let style: TextStyle? = isChain ? .faint : nil
             return [
-                .init(node.time.compact, style: isChain ? .faint : .strong),
+                .init(words.sum(node.time), style: isChain ? .faint : .strong),
                 .init(percent(node.time, of: tree.tree.total), style: style),
                 .init("\(node.count)", style: style),
                 .init(prefix + node.function, style: node.frameClass == .app ? .strong : nil),
@@ -67,7 +68,8 @@ struct TreeView {
         return Table(
             columns: [
                 .init("TIME", .trailing), .init("SHARE", .trailing, spare: 1),
-                .init("STALLS", .trailing, spare: 2), .init("FUNCTION"),
+                .init(words.isOfStalls ? "STALLS" : "COUNT", .trailing, spare: 2),
+                .init("FUNCTION"),
                 .init("IMAGE", spare: 3),
             ], flexibleColumn: 3, othersFirst: 16, rows: rows)
     }

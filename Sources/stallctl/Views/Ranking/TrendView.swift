@@ -44,6 +44,7 @@ extension TrendRow {
 /// `trend` as text.
 struct TrendView {
     var trend: StallTrend
+    var words = RankedWords()
     var terminal: Terminal
 
     /// The other columns need less than 50.
@@ -55,9 +56,12 @@ struct TrendView {
         let isOtherZone = trend.isOfUTC && terminal.timeZone.secondsFromGMT() != 0
         if trend.isOfUTC { terminal.timeZone = .gmt }
         guard let bounds = trend.buckets?.bounds, trend.totals.count > 0 else {
-            return ["No stalls."]
+            return ["No \(words.noun)s."]
         }
-        let most = trend.parts.map(\.total).max() ?? .zero
+        func size(_ part: StallTotals) -> Duration {
+            words.isOfViolations ? .seconds(part.count) : part.total
+        }
+        let most = trend.parts.map(size).max() ?? .zero
         let rows = trend.parts.enumerated().map { index, part -> [Table.Cell] in
             let time = bounds[index].shortText(on: terminal)
             let day = String(time[..<(time.lastIndex(of: " ") ?? time.endIndex)])
@@ -67,10 +71,10 @@ struct TrendView {
                     (trend.unit == .day ? day : time)
                         + (isLong(from: bounds[index], to: bounds[index + 1]) ? " ..." : "")),
                 .init(
-                    part.count > 0 ? part.total.compact : "-",
+                    part.count > 0 ? words.sum(part.total) : "-",
                     style: part.count > 0 ? .strong : .faint),
-                .init("\(part.count)"), .init(part.count > 0 ? part.longest.compact : ""),
-                .init(Sparkline.bar(part.total / most, columns: barColumns), style: .pointing),
+                .init("\(part.count)"), .init(part.count > 0 ? words.sum(part.longest) : ""),
+                .init(Sparkline.bar(size(part) / most, columns: barColumns), style: .pointing),
             ]
         }
         func isLong(from begin: UnixTime, to end: UnixTime) -> Bool {
@@ -80,13 +84,14 @@ struct TrendView {
         let table = Table(
             columns: [
                 .init(trend.unit.rawValue.uppercased() + (isOtherZone ? " (UTC)" : "")),
-                .init("LOST", .trailing),
-                .init("STALLS", .trailing), .init("LONGEST", .trailing, spare: 1),
+                .init(words.isOfStalls ? "LOST" : "TIME", .trailing),
+                .init(words.isOfStalls ? "STALLS" : "COUNT", .trailing),
+                .init("LONGEST", .trailing, spare: 1),
                 .init("", spare: 2),
             ], rows: rows)
-        let count = counted(trend.totals.count, "stall")
+        let count = counted(trend.totals.count, words.noun)
         let sentence =
-            "\(trend.title.printable): \(count), \(trend.totals.total.compact) lost"
+            "\(trend.title.printable): \(count)" + words.time(trend.totals.total)
         return sentence.wrapped(to: terminal.columns) + [""] + table.lines(for: terminal)
     }
 }

@@ -20,7 +20,7 @@ struct ListView {
             (.init("BEGAN", spare: 1), { .init($0.report.start.exactText(on: terminal)) }),
             (
                 .init("LASTED", .trailing),
-                { .init($0.report.duration.preciseLength, style: .strong) }
+                { .init($0.report.verdict.length($0.report.duration), style: .strong) }
             ),
             apps.count > 1
                 ? (.init("APP", spare: 2), { .init("\($0.run.app) \($0.run.version)") }) : nil,

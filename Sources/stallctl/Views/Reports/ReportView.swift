@@ -18,7 +18,8 @@ struct ReportView {
     var lines: [String] {
         let timeline = Timeline(report: report, signature: signature)
         let sentences =
-            [sentence] + report.causeLines(by: grouper, on: terminal) + circumstances
+            [sentence] + [report.declaration].compactMap(\.self)
+            + report.causeLines(by: grouper, on: terminal) + circumstances
         var lines = sentences.flatMap { $0.wrapped(to: terminal.columns, indentation: 2) }
         lines += [""] + timeline.lines(on: terminal) + [""]
         for (index, stack) in timeline.stacks.prefix(stackLimit).enumerated() {
@@ -46,28 +47,30 @@ struct ReportView {
     }
 
     /// `main stalled for 1.84 s at 14:03:22.417 (photos 2.3.0, pid 4711, web-2), in a timer callout
-    /// of mode default`; of a profile `main: 12 samples of a profiler over 1.84 s at ...`
+    /// of mode default`; of a profile `main: 12 samples of a profiler over 1.84 s at ...`; of a call that the app
+    /// forbids `main: a violation at ...`
     var sentence: String {
         let isKnown = !report.duration.isUnknownLength
-        let isProfile = report.verdict == .sampled
+        let isNoStall = report.verdict == .sampled || report.verdict == .blocking
         let (verb, preposition) =
             switch report.state {
-            case .open where !isProfile: (" stalled so far for ", "since")
-            case .hang where !isProfile: (isKnown ? " hung for at least " : " hung for ", "on")
+            case .open where !isNoStall: (" stalled so far for ", "since")
+            case .hang where !isNoStall: (isKnown ? " hung for at least " : " hung for ", "on")
             default: (" stalled for ", "on")
             }
         let stall = verb + report.duration.lengthClause
         let profile =
             ": \(counted(report.samples.count, "sample")) of a profiler"
             + (isKnown ? " over \(report.duration.precise)" : "")
+        let other = report.verdict == .blocking ? ": a violation" : profile
         let mode = report.mode.isEmpty ? nil : "mode \(report.mode)"
         let place = [report.phase.clause, mode].compactMap(\.self)
             .joined(separator: " of ")
-        return terminal.paint(report.loop.printable + (isProfile ? profile : stall), .strong)
+        return terminal.paint(report.loop.printable + (isNoStall ? other : stall), .strong)
             + " \(preposition) \(report.start.sentenceText(on: terminal))"
             + (process.isEmpty ? "" : " (\(process))".printable)
             + (place.isEmpty ? "" : ", ") + (report.phase == .unknown && mode != nil ? "in " : "")
-            + place.printable + (isProfile ? "" : report.outcome.clause)
+            + place.printable + (isNoStall ? "" : report.outcome.clause)
     }
 
     /// `photos 2.3.0, pid 4711, web-2, iOS 17.4.1, iPhone14,2`; without what is unknown.
@@ -82,7 +85,9 @@ struct ReportView {
     /// The circumstances of the stall, one sentence per line.
     private var circumstances: [String] {
         var lines: [String] = []
-        if let activity = report.activity { lines.append("While: \(activity.printable)") }
+        if let activity = report.activity, activity != report.declaredReason {
+            lines.append("While: \(activity.printable)")
+        }
         if let context = report.cause?.traceContext, let address = context.address(in: traces) {
             lines.append("Trace: \(address)")
         }
@@ -118,7 +123,9 @@ struct ReportView {
             let share =
                 report.duration.isUnknownLength
                 ? "" : " (\(percent(report.cpuTime, of: report.duration)))"
-            sentences.append("The thread used \(report.cpuTime.precise) of CPU\(share).")
+            let cpuTime =
+                report.verdict == .blocking ? report.cpuTime.preciseCall : report.cpuTime.precise
+            sentences.append("The thread used \(cpuTime) of CPU\(share).")
         }
         if hasThreshold {
             let detection =
@@ -132,9 +139,9 @@ struct ReportView {
     private func stackLines(
         _ stack: Timeline.Stack, number: Int, of timeline: Timeline
     ) -> [String] {
-        let isTimed = !report.duration.isUnknownLength
+        let isTimed = report.isTimed
         var title = "Stack \(number): \(counted(stack.sampleCount, "sample"))"
-        if timeline.totalWeight > .zero {
+        if timeline.totalWeight > .zero, report.verdict != .blocking {
             let share = percent(stack.weight, of: timeline.totalWeight)
             title += ", \(stack.weight.precise) (\(share))"
         }
@@ -258,6 +265,9 @@ extension Frame {
 }
 
 extension StallReport {
+    /// Whether its samples are shown in time: a call that may block has one stack.
+    var isTimed: Bool { !duration.isUnknownLength && verdict != .blocking }
+
     /// The next process found the stall in shared memory left by its own process; only its start and duration are
     /// known.
     fileprivate var wasLeftUnwritten: Bool {

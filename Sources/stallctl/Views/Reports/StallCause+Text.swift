@@ -11,7 +11,8 @@ extension StallReport {
         let confidence =
             "\(cause.cause.word), confidence \(Int((cause.confidence * 100).rounded())) %"
         var lines = [
-            causeSentence(cause, grouper).printable + "   " + terminal.paint(confidence, .strong)
+            (call ?? causeSentence(cause, grouper)).printable + "   "
+                + terminal.paint(confidence, .strong)
         ]
         if cause.shares.count > 1 {
             let shares = cause.shares.map {
@@ -26,6 +27,35 @@ extension StallReport {
                     "Evidence: " + facts.joined(separator: "; ").printable + ".", .faint))
         }
         return lines
+    }
+
+    /// The sentence of a report that is not ranked among stalls; nil of others. Of a violation it is in place of the
+    /// cause's.
+    var declaration: String? {
+        switch verdict {
+        case .blocking: cause == nil ? call?.printable : nil
+        case .expected:
+            "The app declared that it may block here"
+                + (declaredReason.map { ": " + $0.printable } ?? "") + "."
+        default: nil
+        }
+    }
+
+    /// The reason that the app gave for an expected stall, or else what it was doing.
+    var declaredReason: String? {
+        verdict == .expected ? cause?.evidence(.expected) ?? activity : nil
+    }
+
+    /// `Called usleep, which may block, for 12 µs, where the app forbids it.` of a violation
+    private var call: String? {
+        guard verdict == .blocking else { return nil }
+        return "Called \(blockingCall.map { "\($0), which" } ?? "a function that") may block, "
+            + "for \(lengthClause(of: duration)), where the app forbids it."
+    }
+
+    /// A part of the duration, in a sentence.
+    func lengthClause(of part: Duration) -> String {
+        verdict == .blocking ? part.preciseCall : part.lengthClause
     }
 
     private func causeSentence(_ cause: StallCause, _ grouper: DefaultGrouper) -> String {

@@ -12,7 +12,7 @@ extension Timeline {
             return ("No stack was captured." + others).wrapped(to: terminal.columns)
         }
         // A bar has a length.
-        guard !report.duration.isUnknownLength else {
+        guard report.isTimed else {
             return (finding + others).wrapped(to: terminal.columns)
         }
         // The scale's last number ends two columns after the bar.
@@ -65,8 +65,10 @@ extension Timeline {
         guard let name = signature.keyFrames.first, let first = named.first, let last = named.last
         else { return "\(count)." }
         let weight = named.reduce(.zero) { $0 + $1.weight }
-        guard !report.duration.isUnknownLength, totalWeight > .zero else {
-            let share = totalWeight > .zero ? " (\(percent(weight, of: totalWeight)))" : ""
+        guard report.isTimed, totalWeight > .zero else {
+            let share =
+                totalWeight > .zero && report.verdict != .blocking
+                ? " (\(percent(weight, of: totalWeight)))" : ""
             return "\(count), \(name.printable) on the stack of \(named.count)\(share)."
         }
         let end = last.offset == samples.last?.offset ? "the end" : last.offset.precise

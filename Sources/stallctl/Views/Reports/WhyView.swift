@@ -25,7 +25,8 @@ struct WhyView {
         for stack in explanation.stacks {
             let share =
                 total > .zero
-                ? ", \(stack.weight.precise) (\(percent(stack.weight, of: total)))" : ""
+                ? ", \(explanation.report.verdict.length(stack.weight)) (\(percent(stack.weight, of: total)))"
+                : ""
             lines += ["", counted(stack.sampleCount, "sample") + share]
             lines += table(of: stack).lines(for: terminal)
         }

@@ -24,8 +24,9 @@ enum StatusView {
             (.ended, "ended"), (.open, "still open"), (.hang, "never ended"),
         ]
         lines.append("  " + parts(states.map { (status.reportsByState[$0.0] ?? 0, $0.1) }))
-        let unranked = parts(
-            StallVerdict.unranked.map { (status.reportsByVerdict[$0] ?? 0, $0.word) })
+        let unranked = StallVerdict.unranked.compactMap { verdict in
+            status.reportsByVerdict[verdict].map(verdict.counted)
+        }.joined(separator: ", ")
         if !unranked.isEmpty { lines.append("  \(unranked); these are not ranked") }
         let stacks = counted(status.stackCount, "distinct stack")
         lines.append(status.sampleCount.map { "\(counted($0, "sample")) with \(stacks)" } ?? stacks)
