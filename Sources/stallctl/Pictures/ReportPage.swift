@@ -32,6 +32,8 @@ struct ReportPage {
     var columns: [(name: String, isNumber: Bool)]
     var sections: [Section]
     var rest: String?
+    /// The section on violations; nil without any.
+    var violations: HTML?
     var data: PageData
     var rules: GroupingRules
     var footer: String
@@ -72,6 +74,7 @@ struct ReportPage {
                 }
             case "tableFoot":
                 if let rest { try write(HTML("p", [("class", "soft")], HTML(rest)).text) }
+            case "violations": if let violations { try write("\n" + violations.text) }
             case "groups":
                 for section in sections { try write(self.section(section).text + "\n") }
             case "footer": try write(HTML(footer).text)

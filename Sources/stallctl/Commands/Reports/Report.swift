@@ -136,6 +136,7 @@ struct Report: ParsableCommand {
                 "\(counted(hidden, "more group")), \((ranking.ownLost - shown).compact) lost: --limit \(hidden + limit)"
         }
         page.notes = view.notes
+        page.violations = try violations(question, ranking.overview)
         return page
     }
 

@@ -323,6 +323,30 @@ import Testing
 
     // MARK: Pages and hostile names
 
+    @Test func `a page lists violations in a section of their own`() throws {
+        func page(_ reports: [StallReport]) throws -> String {
+            var text = ""
+            try withStore(reports) { directory in
+                let file = directory.appending(path: "page.html")
+                _ = try stallctl("report", "-o", file.path, in: directory)
+                text = try String(contentsOf: file, encoding: .utf8)
+            }
+            return text
+        }
+        #expect(try !page(Self.stalls).contains("iolation"))
+        let text = try page(Self.stalls + Self.others)
+        let begin = try #require(text.range(of: #"<section id="violations">"#)).lowerBound
+        let end = try #require(text[begin...].range(of: "</section>")).lowerBound
+        let section = text[begin..<end]
+        #expect(section.contains("3 violations in 2 groups: calls that may block"))
+        #expect(section.contains(#"<td class="n">2</td><td class="n">12 µs</td>"#), "\(section)")
+        #expect(section.contains("<td>sleep</td><td>usleep</td>"))
+        #expect(section.contains("stallctl top --state blocking --store stalls.sqlite"))
+        // The ranking above is of stalls.
+        #expect(text.contains(": 2 stalls in 1 group, 2.4 s lost"))
+        #expect(try page([Self.violation(3)]).contains("1 violation in 1 group"))
+    }
+
     @Test(arguments: ["\u{1b}[31mred\u{7}", "a\r\nb\u{202e}c", "<script>alert(1)</script>", ""])
     func `a call's name steers neither a terminal nor a browser`(name: String) throws {
         try withStore([Self.violation(3, name), Self.violation(4, name)]) { directory in
