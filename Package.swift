@@ -236,7 +236,7 @@ let truthTools: [Target] = [
         ["StallAgent", "StallModel", "StallQuery", "StallArchive", "CLinux", "CMishaps"]
             + ["CTaskHook"],
         in: "TaskTruth"),
-    cModule("CBlockingPlants", in: "Tests/Truth/BlockingTruth/CPlants"),
+    cModule("CBlockingPlants", ["CBlockingCalls"], in: "Tests/Truth/BlockingTruth/CPlants"),
     truth(
         "blocking-truth",
         ["StallAgent", "StallBlocking", "CBlockingCalls", "StallDoor", "CWaitCalls", "StallModel"]

@@ -8,6 +8,7 @@
 #include "stall_beacon.h"
 #include "stall_clock.h"
 #include "stall_current.h"
+#include "stall_expected.h"
 #include "stall_own_stack.h"
 #include "stall_thread.h"
 
@@ -53,7 +54,7 @@ static bool is_busy(const stall_beacon *beacon) {
 
 bool blocking_is_forbidden_here(uintptr_t frame) {
     // A call that was left by longjmp is over: its frame is gone.
-    if (own.frame != 0 && frame < own.frame) return false;
+    if ((own.frame != 0 && frame < own.frame) || stall_expected_is_thread()) return false;
     own.owner = 0;
     uint64_t (*find)(void) = __atomic_load_n(&find_owner, __ATOMIC_ACQUIRE);
     if (find) {

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "../CEpollDoor/door.h"
+#include "stall_wait_calls.h"
 
 #ifndef SYS_epoll_pwait2
 #define SYS_epoll_pwait2 441
@@ -135,7 +136,8 @@ static void *find_next(const char *name, void *interceptor, void *kernel) {
     // Between a program with a sanitizer and libc: the sanitizer has called this object.
     interceptor = NULL;
 #endif
-    void *found = interceptor ? interceptor : dlsym(RTLD_NEXT, name);
+    void *found = stall_wait_calls_behind ? stall_wait_calls_behind(name) : NULL;
+    if (!found) found = interceptor ? interceptor : dlsym(RTLD_NEXT, name);
     return found ? found : kernel;
 }
 

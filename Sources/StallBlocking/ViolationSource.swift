@@ -48,8 +48,6 @@ final class ViolationSource: ForbiddenCallSource {
 
     func takeDropped() -> Int { Int(stall_blocking_take_dropped()) }
 
-    var hasRules: Bool { !rules.isEmpty }
-
     func allows(_ function: Frame) -> Bool { rules.contains { $0.fits(function) } }
 }
 

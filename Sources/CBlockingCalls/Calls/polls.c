@@ -1,4 +1,4 @@
-// Waits for descriptors. Weak: a program that also links CWaitCalls has that module's definitions.
+// Waits for descriptors. Weak: a program that also links CWaitCalls has that module's definitions, which call these.
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE
 #include <features.h>
@@ -8,7 +8,10 @@
 #include <sys/epoll.h>
 #include <sys/select.h>
 
+#include <string.h>
+
 #include "interpose.h"
+#include "stall_wait_calls.h"
 
 extern int __poll_chk(struct pollfd *, nfds_t, int, size_t);
 extern int __ppoll_chk(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *, size_t);
@@ -68,4 +71,32 @@ WEAK int epoll_pwait2(
     int set, struct epoll_event *events, int count, const struct timespec *timeout, const sigset_t *mask) {
     RETURN_CALL(epoll_pwait2, KIND_OF_LIMIT(timeout), (set, events, count, timeout, mask));
 }
+// The definitions here, whichever of its name the linker has chosen.
+#define ALIAS(name) static __typeof__(name) behind_##name __attribute__((alias(#name)));
+ALIAS(poll)
+ALIAS(ppoll)
+ALIAS(__poll_chk)
+ALIAS(__ppoll_chk)
+ALIAS(select)
+ALIAS(pselect)
+ALIAS(epoll_wait)
+ALIAS(epoll_pwait)
+ALIAS(epoll_pwait2)
+
+static void *find_behind(const char *name) {
+#define FOUND(function) \
+    if (strcmp(name, #function) == 0) return (void *)behind_##function;
+    FOUND(poll)
+    FOUND(ppoll)
+    FOUND(__poll_chk)
+    FOUND(__ppoll_chk)
+    FOUND(select)
+    FOUND(pselect)
+    FOUND(epoll_wait)
+    FOUND(epoll_pwait)
+    FOUND(epoll_pwait2)
+    return NULL;
+}
+
+__attribute__((constructor(101))) static void stand_behind(void) { stall_wait_calls_behind = find_behind; }
 #endif

@@ -39,7 +39,7 @@ package struct ForbiddenCall: Sendable {
     var stallCause: StallCause {
         StallCause(
             cause, confidence: 1, shares: [CauseShare(cause, 1)],
-            evidence: [CauseEvidence("blocking call", name)])
+            evidence: [CauseEvidence(EvidenceName.blockingCall.rawValue, name)])
     }
 }
 
@@ -50,8 +50,6 @@ package protocol ForbiddenCallSource: AnyObject, Sendable {
     func next() -> ForbiddenCall?
     /// How many were lost since the last call for lack of room.
     func takeDropped() -> Int
-    /// Whether the app allows any calls.
-    var hasRules: Bool { get }
     /// Whether the app allows calls below this function.
     func allows(_ function: Frame) -> Bool
     /// The monitor has ended.
@@ -69,6 +67,16 @@ extension StallMonitor {
             self?.watches.name(ofBeacon: beacon)
         }
         return agent.recorder.handover.wakeup
+    }
+}
+
+extension [Frame] {
+    /// Foundation's loop itself makes the call, and no callout: for its own locks, for example.
+    var areOfFoundationsLoop: Bool {
+        guard let loop = firstIndex(where: { $0.function == "__CFRunLoopRun" }) else { return false }
+        return !self[..<loop].contains {
+            $0.function?.hasPrefix("__CFRUNLOOP_IS_CALLING_OUT") == true
+        }
     }
 }
 
@@ -90,6 +98,6 @@ extension PendingReport {
             ],
             members: [], others: ThreadRound(), othersCost: .zero,
             evidenceLog: EvidenceLog(observations: [], last: Counters(), lastPoll: ended),
-            openWork: [], context: [], call: call)
+            thread: call.thread, task: 0, openWork: [], context: [], call: call)
     }
 }

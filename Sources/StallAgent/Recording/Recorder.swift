@@ -478,9 +478,10 @@ private struct Recording {
 
     /// Whether a call that may block gets a report: no function on its stack is allowed to, and the limits are not reached.
     private mutating func isReported(_ report: StallReport, _ images: ImageTable) -> Bool {
-        if let source = calls?.source, source.hasRules {
-            if configuration.symbolizes { resolve(Set(report.locations), images) }
-            if frames(of: report.locations).contains(where: source.allows) { return false }
+        if configuration.symbolizes { resolve(Set(report.locations), images) }
+        let frames = frames(of: report.locations)
+        if frames.areOfFoundationsLoop || calls.map({ frames.contains(where: $0.source.allows) }) == true {
+            return false
         }
         let answer = callLimiter.answer(
             report, place: report.place, at: MonotonicInstant(nanoseconds: stall_monotonic_ns()))

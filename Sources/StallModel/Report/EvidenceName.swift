@@ -32,8 +32,6 @@ package enum EvidenceName: String, CaseIterable {
     case awaits
     /// The call that may block, of a report with the verdict `blocking`.
     case blockingCall = "blocking call"
-    /// The reason that the app gave for a stall that it declared as meant.
-    case expected
     /// Where the process ran.
     case pod
     case namespace

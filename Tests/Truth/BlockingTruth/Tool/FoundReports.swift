@@ -22,15 +22,18 @@ final class FoundReports: @unchecked Sendable {
         changed.unlock()
     }
 
-    /// All since the last reset, once there are so many, or after two seconds.
-    func wait(forCount count: Int) -> [StallReport] {
+    /// Waits up to two seconds for a report that is wanted; false if there was none.
+    func wait(for isWanted: (StallReport) -> Bool) -> Bool {
         changed.lock()
         defer { changed.unlock() }
         let end = Date(timeIntervalSinceNow: 2)
-        while reports.count < count, changed.wait(until: end) {}
-        return reports
+        while !reports.contains(where: isWanted) {
+            guard changed.wait(until: end) else { return false }
+        }
+        return true
     }
 
+    /// All since the last reset.
     var all: [StallReport] {
         changed.lock()
         defer { changed.unlock() }

@@ -19,27 +19,20 @@ struct Plant: @unchecked Sendable {
         (self.prepare, self.play) = (prepare, play)
     }
 
-    private init(_ plant: blocking_plant) {
-        self.init(
-            String(cString: plant.name), prepare: { plant.prepare?() }, { plant.play() })
-    }
-
     /// Calls that may block.
     static var all: [Plant] {
-        ofC(blocking_plant_numbered) + ofSwift
+        (0..<plant_count()).map { number in
+            let plant = plant_at(number).pointee
+            return Plant(String(cString: plant.name), prepare: { plant.prepare?() }, plant.play)
+        } + ofSwift
     }
 
     /// Calls that do not.
     static var innocents: [Plant] {
-        ofC(blocking_innocent_numbered) + [Plant("swift_mutex", plant_free_mutex)]
-    }
-
-    private static func ofC(
-        _ numbered: (UInt32) -> UnsafePointer<blocking_plant>?
-    ) -> [Plant] {
-        var plants: [Plant] = []
-        while let plant = numbered(UInt32(plants.count)) { plants.append(Plant(plant.pointee)) }
-        return plants
+        (0..<innocent_count()).map { number in
+            let innocent = innocent_at(number).pointee
+            return Plant(String(cString: innocent.name), innocent.play)
+        } + [Plant("swift_mutex", plant_free_mutex)]
     }
 
     private static let ofSwift = [

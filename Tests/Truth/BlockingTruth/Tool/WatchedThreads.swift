@@ -96,7 +96,7 @@ struct WatchedThreads: Sendable {
             while true {
                 var file = pollfd(fd: reading, events: Int16(POLLIN), revents: 0)
                 guard poll(&file, 1, -1) == 1 else { continue }
-                while read(reading, &byte, 1) == 1 { items.next()() }
+                if read(reading, &byte, 1) == 1 { items.next()() }
             }
         }.start()
         return WatchedThreads(name: "waits") { work in

@@ -9,6 +9,7 @@
 // `expected` counts calls within `monitor.expected` that are not reported. With SABOTAGE=1 the reports of mutexes are left
 // out, and the result must show it.
 
+import CBlockingPlants
 import Foundation
 import StallAgent
 import StallBlocking
@@ -35,23 +36,36 @@ let threads = WatchedThreads.all(of: monitor)
 let found = FoundReports()
 monitor.onStall { if $0.verdict == .blocking { found.add($0) } }
 let ban = monitor.forbidBlocking()
+guard plants_open(directory) else { fatalError("\(directory): nothing can be planted there") }
+defer { plants_close() }
 guard ban.isInForce else { fatalError("blocking is not forbidden") }
 
-var (reported, named, planted, expected) = (0, 0, 0, 0)
+var (reported, named, planted, expected, accused) = (0, 0, 0, 0, 0)
 for kind in threads {
     for plant in Plant.all {
-        plant.prepare()
-        // First where it is meant, which must leave no report for the next to be taken for.
+        // First where it is meant: a report of that would come before the other.
         found.reset()
-        kind.runAndWait { plant.play() }
+        kind.runAndWait {
+            monitor.expected("meant") {
+                plant.prepare()
+                plant.play()
+            }
+        }
+        let mark = Int64(Date().timeIntervalSince1970 * 1e6)
+        kind.runAndWait {
+            monitor.expected("prepared") { plant.prepare() }
+            plant.play()
+        }
         planted += 1
-        let reports = found.wait(forCount: 1)
+        let isFound = found.wait { $0.shows(plant.function) && $0.start.microseconds >= mark }
+        let reports = found.all
+        let own = reports.filter { $0.shows(plant.function) && $0.loop == kind.name.loopName }
         let isLeftOut = isSabotaged && plant.name.hasPrefix("mutex")
-        reported += reports.count == 1 && !isLeftOut ? 1 : 0
-        expected += reports.count == 1 ? 1 : 0
-        let isNamed = reports.contains { $0.shows(plant.function) && $0.loop == kind.name.loopName }
-        named += isNamed && !isLeftOut ? 1 : 0
-        if reports.count != 1 || !isNamed {
+        reported += isFound && !isLeftOut ? 1 : 0
+        named += own.count == 1 && !isLeftOut ? 1 : 0
+        expected += own.allSatisfy { $0.start.microseconds >= mark } ? 1 : 0
+        accused += reports.count - own.count
+        if reports.count != 1 || own.count != 1 {
             print("    \(kind.name) \(plant.name): \(reports.count) reports")
             for report in reports { print("        " + report.summary) }
         }
@@ -61,7 +75,6 @@ for kind in threads {
 // One after another in the same callout would hide the second of two reports.
 found.reset()
 let innocents = Plant.innocents
-for innocent in innocents { innocent.prepare() }
 let rounds = max(1, innocentCount / (threads.count * innocents.count))
 for kind in threads {
     for innocent in innocents {
@@ -69,13 +82,13 @@ for kind in threads {
     }
 }
 monitor.stop()
-let accused = found.all
-for report in accused.prefix(20) { print("    accused: \(report.loop) " + report.summary) }
+accused += found.all.count
+for report in found.all.prefix(20) { print("    accused: \(report.loop) " + report.summary) }
 print(
     "truth blocking reported=\(reported) of=\(planted) function=\(named) of=\(planted) "
-        + "false=\(accused.count) of=\(rounds * threads.count * innocents.count) "
+        + "false=\(accused) of=\(rounds * threads.count * innocents.count) "
         + "expected=\(expected) of=\(planted)")
-exit(reported == planted && named == planted && accused.isEmpty && expected == planted ? 0 : 1)
+exit(reported == planted && named == planted && accused == 0 && expected == planted ? 0 : 1)
 
 extension String {
     /// The name of the target in reports.

@@ -1,6 +1,6 @@
 // The table of plants, and the directory, pipes and threads that they use.
 #define _GNU_SOURCE
-#include "plants.h"
+#include "blocking_plants.h"
 
 #include <errno.h>
 #include <fcntl.h>

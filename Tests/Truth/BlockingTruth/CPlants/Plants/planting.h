@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "../plants.h"
+#include "blocking_plants.h"
 
 // The call must return to the plant: a tail call would remove it from the stack.
 #ifdef __clang__
