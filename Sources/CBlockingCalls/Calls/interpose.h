@@ -25,8 +25,8 @@
 #define INTERCEPTOR(name) ((void *)(uintptr_t)&__interceptor_##name)
 #endif
 
-/// Finds the next definition of a function when the object is loaded: dlsym would wait for the loader's lock in a signal
-/// handler or in a child after fork.
+/// Finds the next definition of a function when the object is loaded: in a signal handler, or in a child after fork,
+/// dlsym would wait for the loader's lock.
 #define INTERPOSE(name)                                                          \
     INTERCEPTOR_OF(name)                                                         \
     static __typeof__(name) *next_##name;                                        \
@@ -41,15 +41,20 @@
 
 /// Calls the next definition and returns its result. The call is reported if it is made where blocking is forbidden and
 /// `kind_of_call` is not 0; the kind is not evaluated elsewhere.
-#define RETURN_CALL(name, kind_of_call, arguments)                               \
+#define RETURN_CALL(name, kind_of_call, arguments) RETURN_CALL_AS(#name, name, kind_of_call, arguments)
+
+/// The same for a variant of a function, which is reported by the name that the program's source has.
+#define RETURN_CALL_AS(source_name, name, kind_of_call, arguments)               \
     if (!blocking_is_forbidden()) return NEXT(name) arguments;                   \
     const stall_blocking_kind kind = (stall_blocking_kind)(kind_of_call);        \
     if (!kind) return NEXT(name) arguments;                                      \
-    REPORT_CALL(name, kind, arguments)
+    REPORT_CALL_AS(source_name, name, kind, arguments)
 
 /// The same where blocking is known to be forbidden.
-#define REPORT_CALL(name, kind_of_call, arguments)                               \
-    const blocking_call call = BLOCKING_BEGIN(#name, kind_of_call);              \
+#define REPORT_CALL(name, kind_of_call, arguments) REPORT_CALL_AS(#name, name, kind_of_call, arguments)
+
+#define REPORT_CALL_AS(source_name, name, kind_of_call, arguments)               \
+    const blocking_call call = BLOCKING_BEGIN(source_name, kind_of_call);        \
     const __typeof__(NEXT(name) arguments) result = NEXT(name) arguments;        \
     blocking_end(&call);                                                         \
     return result

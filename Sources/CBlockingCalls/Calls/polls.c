@@ -41,12 +41,12 @@ WEAK int ppoll(struct pollfd *files, nfds_t count, const struct timespec *timeou
 }
 
 WEAK int __poll_chk(struct pollfd *files, nfds_t count, int timeout, size_t bytes) {
-    RETURN_CALL(__poll_chk, KIND_OF_TIMEOUT(timeout), (files, count, timeout, bytes));
+    RETURN_CALL_AS("poll", __poll_chk, KIND_OF_TIMEOUT(timeout), (files, count, timeout, bytes));
 }
 
 WEAK int __ppoll_chk(
     struct pollfd *files, nfds_t count, const struct timespec *timeout, const sigset_t *mask, size_t bytes) {
-    RETURN_CALL(__ppoll_chk, KIND_OF_LIMIT(timeout), (files, count, timeout, mask, bytes));
+    RETURN_CALL_AS("ppoll", __ppoll_chk, KIND_OF_LIMIT(timeout), (files, count, timeout, mask, bytes));
 }
 
 WEAK int select(int count, fd_set *in, fd_set *out, fd_set *other, struct timeval *timeout) {

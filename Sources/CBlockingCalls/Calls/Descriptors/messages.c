@@ -22,9 +22,11 @@ INTERPOSE(sendmsg)
 INTERPOSE(sendmmsg)
 
 // The queue of errors never waits.
-#define RECEIVE(name, arguments) \
-    RETURN_CALL(                 \
-        name, flags & (MSG_DONTWAIT | MSG_ERRQUEUE) ? 0 : blocking_kind_of_descriptor(socket, false), arguments)
+#define RECEIVE(name, arguments) RECEIVE_AS(#name, name, arguments)
+#define RECEIVE_AS(source_name, name, arguments)                                                             \
+    RETURN_CALL_AS(                                                                                          \
+        source_name, name,                                                                                   \
+        flags & (MSG_DONTWAIT | MSG_ERRQUEUE) ? 0 : blocking_kind_of_descriptor(socket, false), arguments)
 #define SEND(name, arguments) \
     RETURN_CALL(name, flags & MSG_DONTWAIT ? 0 : blocking_kind_of_descriptor(socket, true), arguments)
 
@@ -42,12 +44,12 @@ int recvmmsg(int socket, struct mmsghdr *messages, unsigned count, int flags, st
 
 // Programs that are compiled with _FORTIFY_SOURCE call these where the size of their buffer is known.
 ssize_t __recv_chk(int socket, void *buffer, size_t count, size_t limit, int flags) {
-    RECEIVE(__recv_chk, (socket, buffer, count, limit, flags));
+    RECEIVE_AS("recv", __recv_chk, (socket, buffer, count, limit, flags));
 }
 
 ssize_t __recvfrom_chk(
     int socket, void *buffer, size_t count, size_t limit, int flags, __SOCKADDR_ARG from, socklen_t *size) {
-    RECEIVE(__recvfrom_chk, (socket, buffer, count, limit, flags, from, size));
+    RECEIVE_AS("recvfrom", __recvfrom_chk, (socket, buffer, count, limit, flags, from, size));
 }
 
 ssize_t send(int socket, const void *buffer, size_t count, int flags) { SEND(send, (socket, buffer, count, flags)); }

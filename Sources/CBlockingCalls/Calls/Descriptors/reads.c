@@ -33,8 +33,9 @@ INTERPOSE(vmsplice)
 INTERPOSE(copy_file_range)
 
 // A read of nothing only checks its arguments.
-#define READ(name, count, arguments) \
-    RETURN_CALL(name, (count) > 0 ? blocking_kind_of_descriptor(file, false) : 0, arguments)
+#define READ(name, count, arguments) READ_AS(#name, name, count, arguments)
+#define READ_AS(source_name, name, count, arguments) \
+    RETURN_CALL_AS(source_name, name, (count) > 0 ? blocking_kind_of_descriptor(file, false) : 0, arguments)
 
 ssize_t read(int file, void *buffer, size_t count) { READ(read, count, (file, buffer, count)); }
 
@@ -62,15 +63,15 @@ ssize_t preadv64v2(int file, const struct iovec *parts, int count, off64_t at, i
 
 // Programs that are compiled with _FORTIFY_SOURCE call these where the size of their buffer is known.
 ssize_t __read_chk(int file, void *buffer, size_t count, size_t size) {
-    READ(__read_chk, count, (file, buffer, count, size));
+    READ_AS("read", __read_chk, count, (file, buffer, count, size));
 }
 
 ssize_t __pread_chk(int file, void *buffer, size_t count, off_t at, size_t size) {
-    READ(__pread_chk, count, (file, buffer, count, at, size));
+    READ_AS("pread", __pread_chk, count, (file, buffer, count, at, size));
 }
 
 ssize_t __pread64_chk(int file, void *buffer, size_t count, off64_t at, size_t size) {
-    READ(__pread64_chk, count, (file, buffer, count, at, size));
+    READ_AS("pread64", __pread64_chk, count, (file, buffer, count, at, size));
 }
 
 // MARK: From one descriptor to another

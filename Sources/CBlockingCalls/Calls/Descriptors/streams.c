@@ -105,16 +105,19 @@ ssize_t getdelim(char **line, size_t *size, int end, FILE *stream) {
 
 // <bits/stdio.h> makes getline this.
 ssize_t __getdelim(char **line, size_t *size, int end, FILE *stream) {
-    RETURN_CALL(__getdelim, kind_of_reading(stream, SIZE_MAX, (unsigned char)end), (line, size, end, stream));
+    RETURN_CALL_AS(
+        "getdelim", __getdelim, kind_of_reading(stream, SIZE_MAX, (unsigned char)end), (line, size, end, stream));
 }
 
 // Programs that are compiled with _FORTIFY_SOURCE call these where the size of their buffer is known.
 size_t __fread_chk(void *buffer, size_t limit, size_t size, size_t number, FILE *stream) {
-    RETURN_CALL(__fread_chk, kind_of_reading(stream, COUNT(size, number), -1), (buffer, limit, size, number, stream));
+    RETURN_CALL_AS(
+        "fread", __fread_chk, kind_of_reading(stream, COUNT(size, number), -1), (buffer, limit, size, number, stream));
 }
 
 char *__fgets_chk(char *buffer, size_t limit, int count, FILE *stream) {
-    RETURN_CALL(__fgets_chk, kind_of_reading(stream, LINE_COUNT(count), '\n'), (buffer, limit, count, stream));
+    RETURN_CALL_AS(
+        "fgets", __fgets_chk, kind_of_reading(stream, LINE_COUNT(count), '\n'), (buffer, limit, count, stream));
 }
 
 // MARK: Writing

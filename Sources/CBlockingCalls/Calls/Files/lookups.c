@@ -29,8 +29,9 @@ INTERPOSE(readdir64)
 INTERPOSE(scandir)
 INTERPOSE(scandir64)
 
-#define LOOK_UP(name, directory, follows, arguments) \
-    RETURN_CALL(name, blocking_kind_of_lookup(directory, path, follows), arguments)
+#define LOOK_UP(name, directory, follows, arguments) LOOK_UP_AS(#name, name, directory, follows, arguments)
+#define LOOK_UP_AS(source_name, name, directory, follows, arguments) \
+    RETURN_CALL_AS(source_name, name, blocking_kind_of_lookup(directory, path, follows), arguments)
 
 // Before 2.33 libc has these only in the part of it that is linked into each program.
 #if __GLIBC_PREREQ(2, 33)
@@ -80,15 +81,15 @@ char *realpath(const char *path, char *resolved) { LOOK_UP(realpath, AT_FDCWD, t
 
 // Programs that are compiled with _FORTIFY_SOURCE call these where the size of their buffer is known.
 ssize_t __readlink_chk(const char *path, char *target, size_t size, size_t limit) {
-    LOOK_UP(__readlink_chk, AT_FDCWD, false, (path, target, size, limit));
+    LOOK_UP_AS("readlink", __readlink_chk, AT_FDCWD, false, (path, target, size, limit));
 }
 
 ssize_t __readlinkat_chk(int directory, const char *path, char *target, size_t size, size_t limit) {
-    LOOK_UP(__readlinkat_chk, directory, false, (directory, path, target, size, limit));
+    LOOK_UP_AS("readlinkat", __readlinkat_chk, directory, false, (directory, path, target, size, limit));
 }
 
 char *__realpath_chk(const char *path, char *resolved, size_t limit) {
-    LOOK_UP(__realpath_chk, AT_FDCWD, true, (path, resolved, limit));
+    LOOK_UP_AS("realpath", __realpath_chk, AT_FDCWD, true, (path, resolved, limit));
 }
 
 // MARK: Entries

@@ -38,8 +38,9 @@ INTERPOSE(fopen64)
         va_end(arguments);                                          \
     }
 
-#define OPEN(name, directory, arguments) \
-    RETURN_CALL(name, blocking_kind_of_opening(directory, path, flags), arguments)
+#define OPEN(name, directory, arguments) OPEN_AS(#name, name, directory, arguments)
+#define OPEN_AS(source_name, name, directory, arguments) \
+    RETURN_CALL_AS(source_name, name, blocking_kind_of_opening(directory, path, flags), arguments)
 
 int open(const char *path, int flags, ...) {
     READ_MODE
@@ -72,19 +73,22 @@ int creat64(const char *path, mode_t mode) {
 }
 
 // Programs that are compiled with _FORTIFY_SOURCE call these where the flags are not constant and no mode is passed.
-int __open_2(const char *path, int flags) { OPEN(__open_2, AT_FDCWD, (path, flags)); }
+int __open_2(const char *path, int flags) { OPEN_AS("open", __open_2, AT_FDCWD, (path, flags)); }
 
-int __open64_2(const char *path, int flags) { OPEN(__open64_2, AT_FDCWD, (path, flags)); }
+int __open64_2(const char *path, int flags) { OPEN_AS("open64", __open64_2, AT_FDCWD, (path, flags)); }
 
-int __openat_2(int directory, const char *path, int flags) { OPEN(__openat_2, directory, (directory, path, flags)); }
+int __openat_2(int directory, const char *path, int flags) {
+    OPEN_AS("openat", __openat_2, directory, (directory, path, flags));
+}
 
 int __openat64_2(int directory, const char *path, int flags) {
-    OPEN(__openat64_2, directory, (directory, path, flags));
+    OPEN_AS("openat64", __openat64_2, directory, (directory, path, flags));
 }
 
 static int flags_of(const char *mode) {
-    const int access = strchr(mode, '+') ? O_RDWR : *mode == 'r' ? O_RDONLY : O_WRONLY;
-    return access | (*mode == 'r' ? 0 : O_CREAT) | (*mode == 'w' ? O_TRUNC : 0);
+    const bool writes = *mode == 'w' || *mode == 'a';
+    const int access = strchr(mode, '+') ? O_RDWR : writes ? O_WRONLY : O_RDONLY;
+    return access | (writes ? O_CREAT : 0) | (*mode == 'w' ? O_TRUNC : 0);
 }
 
 FILE *fopen(const char *path, const char *mode) {

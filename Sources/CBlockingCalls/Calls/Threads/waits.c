@@ -79,7 +79,9 @@ int cnd_timedwait(cnd_t *condition, mtx_t *mutex, const struct timespec *deadlin
 }
 
 int thrd_join(thrd_t thread, int *result_of_thread) {
-    if (!blocking_is_forbidden() || thrd_equal(thread, thrd_current())) return NEXT(thrd_join)(thread, result_of_thread);
+    if (!blocking_is_forbidden() || thrd_equal(thread, thrd_current())) {
+        return NEXT(thrd_join)(thread, result_of_thread);
+    }
     void *value;
     if (pthread_tryjoin_np(thread, &value) == 0) {
         if (result_of_thread) *result_of_thread = (int)(uintptr_t)value;
