@@ -1,4 +1,4 @@
-// How a descriptor may block. Asks the kernel directly: libc's functions are interposed.
+// How a descriptor may block. Makes system calls directly: libc's functions are interposed.
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE
 #include <features.h>

@@ -143,7 +143,7 @@ int putc(int character, FILE *stream) {
     RETURN_CALL(putc, kind_of_writing(stream, &byte, 1, false), (character, stream));
 }
 
-// Of all streams only the standard output is asked.
+// A flush of all streams is judged by the standard output.
 int fflush(FILE *stream) { RETURN_CALL(fflush, kind_of_flushing(stream ? stream : stdout), (stream)); }
 
 int fclose(FILE *stream) { RETURN_CALL(fclose, kind_of_flushing(stream), (stream)); }

@@ -1,4 +1,4 @@
-// How a call with a path may block: asks the kernel for the path's inode, if that takes no wait.
+// How a call with a path may block: opens the path's inode, if the kernel can do that without a wait.
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE
 #include <features.h>
@@ -10,7 +10,7 @@
 #include "../../descriptors.h"
 #include "paths.h"
 
-// linux/openat2.h has this since Linux 5.12; an older kernel answers EINVAL or ENOSYS, and nothing is known.
+// linux/openat2.h has this since Linux 5.12.
 #ifndef RESOLVE_CACHED
 #define RESOLVE_CACHED 0x20
 #endif
@@ -18,11 +18,14 @@
 #define SYS_openat2 437
 #endif
 
-// A descriptor that can do nothing but name the inode, or a negative errno: EAGAIN if something is not cached.
+// A descriptor that can do nothing but name the inode, or a negative errno: EAGAIN if something is not cached. An older
+// kernel, or a sandbox, refuses the call: then the path is looked up as the caller is about to, and counts as cached.
 static long open_cached(int directory, const char *path, int flags) {
     const struct open_how how = {.flags = (uint64_t)(O_PATH | O_CLOEXEC | flags), .resolve = RESOLVE_CACHED};
-    return stall_system_call(
+    const long file = stall_system_call(
         SYS_openat2, (uint64_t)directory, (uintptr_t)path, (uintptr_t)&how, sizeof how, 0, 0);
+    if (file != -ENOSYS && file != -EINVAL && file != -EPERM) return file;
+    return stall_system_call(SYS_openat, (uint64_t)directory, (uintptr_t)path, how.flags, 0, 0, 0);
 }
 
 static void close_cached(long file) { stall_system_call(SYS_close, (uint64_t)file, 0, 0, 0, 0, 0); }
@@ -42,8 +45,7 @@ stall_blocking_kind blocking_kind_of_lookup(int directory, const char *path, boo
 
 static stall_blocking_kind kind_of_inode(int directory, const char *path, int flags) {
     const long file = open_cached(directory, path, flags);
-    if (file == -EAGAIN || file == -ENOSYS || file == -EINVAL) return STALL_BLOCKING_DISK;
-    if (file < 0) return 0;
+    if (file < 0) return file == -EAGAIN ? STALL_BLOCKING_DISK : 0;
     const stall_blocking_kind kind = blocking_kind_of_mode((int)file, mode_of(file));
     close_cached(file);
     return kind;
@@ -70,15 +72,12 @@ stall_blocking_kind blocking_kind_of_creation(int directory, const char *path) {
 stall_blocking_kind blocking_kind_of_change(int directory, const char *path) {
     if (!path) return 0;
     const long file = open_cached(directory, path, O_NOFOLLOW);
-    if (file == -ENOENT || file == -ENOTDIR || file == -EFAULT || file == -EBADF) return 0;
-    if (file >= 0) {
-        const unsigned mode = mode_of(file);
-        const stall_blocking_kind kind = blocking_kind_of_mode((int)file, mode);
-        close_cached(file);
-        if (S_ISREG(mode) || S_ISDIR(mode)) return kind;
-        return blocking_kind_of_creation(directory, path);  // a link, FIFO, socket or device: its directory's disk
-    }
-    return STALL_BLOCKING_DISK;
+    if (file < 0) return file == -EAGAIN ? STALL_BLOCKING_DISK : 0;
+    const unsigned mode = mode_of(file);
+    const stall_blocking_kind kind = blocking_kind_of_mode((int)file, mode);
+    close_cached(file);
+    if (S_ISREG(mode) || S_ISDIR(mode)) return kind;
+    return blocking_kind_of_creation(directory, path);  // a link, FIFO, socket or device: its directory's disk
 }
 
 stall_blocking_kind blocking_kind_of_opening(int directory, const char *path, int flags) {
@@ -88,7 +87,7 @@ stall_blocking_kind blocking_kind_of_opening(int directory, const char *path, in
     const long file = open_cached(directory, path, flags & (O_NOFOLLOW | O_DIRECTORY));
     if (file == -EAGAIN) return STALL_BLOCKING_DISK;
     if (file == -ENOENT && flags & O_CREAT && !(flags & O_PATH)) return blocking_kind_of_creation(directory, path);
-    if (file < 0) return is_change && (file == -ENOSYS || file == -EINVAL) ? STALL_BLOCKING_DISK : 0;
+    if (file < 0) return 0;
     const unsigned mode = mode_of(file);
     const stall_blocking_kind kind = is_change && S_ISREG(mode) ? blocking_kind_of_mode((int)file, mode) : 0;
     close_cached(file);

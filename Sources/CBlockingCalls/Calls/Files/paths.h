@@ -1,4 +1,4 @@
-// How a call with a path may block. Nothing here waits for a disk, and all preserve errno.
+// How a call with a path may block. Nothing here waits for a disk since Linux 5.12, and all preserve errno.
 #pragma once
 #include <fcntl.h>
 

@@ -1,4 +1,4 @@
-// Semaphores. A unit that is there is taken without a report.
+// Semaphores. An available unit is taken without a report.
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE
 #include <features.h>

@@ -78,12 +78,19 @@ int cnd_timedwait(cnd_t *condition, mtx_t *mutex, const struct timespec *deadlin
     RETURN_CALL(cnd_timedwait, STALL_BLOCKING_LOCK, (condition, mutex, deadline));
 }
 
+// libc's own: a sanitizer's does not know the threads of thrd_create.
+static __typeof__(pthread_tryjoin_np) *try_join;
+
+__attribute__((constructor)) static void find_try_join(void) {
+    __atomic_store_n((void **)&try_join, blocking_next("pthread_tryjoin_np"), __ATOMIC_RELEASE);
+}
+
 int thrd_join(thrd_t thread, int *result_of_thread) {
     if (!blocking_is_forbidden() || thrd_equal(thread, thrd_current())) {
         return NEXT(thrd_join)(thread, result_of_thread);
     }
     void *value;
-    if (pthread_tryjoin_np(thread, &value) == 0) {
+    if (try_join && try_join(thread, &value) == 0) {
         if (result_of_thread) *result_of_thread = (int)(uintptr_t)value;
         return thrd_success;
     }

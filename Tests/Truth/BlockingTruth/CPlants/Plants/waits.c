@@ -112,13 +112,22 @@ static void start_joined(void) {
     NEED(sem_init(&may_end, 0, 0) == 0 && pthread_create(&joined, NULL, await_end, NULL) == 0);
 }
 
+static int await_end_in_c(void *unused) {
+    await_end(unused);
+    return 0;
+}
+static thrd_t c_joined;
+static void start_c_joined(void) {
+    NEED(sem_init(&may_end, 0, 0) == 0 && thrd_create(&c_joined, await_end_in_c, NULL) == thrd_success);
+}
+
 PLANT(pthread_join) {
     sem_post(&may_end);
     NEED(pthread_join(joined, NULL) == 0);
 }
 PLANT(thrd_join) {
     sem_post(&may_end);
-    NEED(thrd_join(joined, NULL) == thrd_success);
+    NEED(thrd_join(c_joined, NULL) == thrd_success);
 }
 
 PLANT(futex_wait) {
@@ -138,7 +147,7 @@ static const plant plants[] = {
     LOCK(cnd_timedwait, make_c_condition),
     LOCK(barrier_wait, make_barrier),
     LOCK(pthread_join, start_joined),
-    LOCK(thrd_join, start_joined),
+    LOCK(thrd_join, start_c_joined),
     LOCK(futex_wait, NULL),
 };
 const plant_family wait_family = {plants, COUNT_OF(plants)};
