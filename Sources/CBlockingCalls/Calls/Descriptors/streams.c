@@ -3,6 +3,9 @@
 // printf and scanf are not interposed: the length of their data is not known before the call.
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE
+#ifndef __NO_INLINE__
+#define __NO_INLINE__  // <bits/stdio.h> would define getline inline
+#endif
 #include <features.h>
 #ifdef __GLIBC__
 #include <stdio.h>
@@ -103,7 +106,7 @@ ssize_t getdelim(char **line, size_t *size, int end, FILE *stream) {
     RETURN_CALL(getdelim, kind_of_reading(stream, SIZE_MAX, (unsigned char)end), (line, size, end, stream));
 }
 
-// <bits/stdio.h> makes getline this.
+// The inline getline of <bits/stdio.h> calls this.
 ssize_t __getdelim(char **line, size_t *size, int end, FILE *stream) {
     RETURN_CALL_AS(
         "getdelim", __getdelim, kind_of_reading(stream, SIZE_MAX, (unsigned char)end), (line, size, end, stream));

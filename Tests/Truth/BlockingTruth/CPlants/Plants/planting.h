@@ -1,4 +1,4 @@
-// What the families of plants share.
+// Declarations that the families of plants share.
 #pragma once
 #include <stdio.h>
 #include <stdlib.h>
