@@ -4,6 +4,7 @@
 #include <features.h>
 #ifdef __GLIBC__
 #include <dirent.h>
+#include <fts.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -28,6 +29,7 @@ INTERPOSE(readdir)
 INTERPOSE(readdir64)
 INTERPOSE(scandir)
 INTERPOSE(scandir64)
+INTERPOSE(fts_read)
 
 #define LOOK_UP(name, directory, follows, arguments) LOOK_UP_AS(#name, name, directory, follows, arguments)
 #define LOOK_UP_AS(source_name, name, directory, follows, arguments) \
@@ -117,4 +119,12 @@ int scandir64(
     int (*order)(const struct dirent64 **, const struct dirent64 **)) {
     RETURN_CALL(scandir64, blocking_kind_of_listing(AT_FDCWD, path), (path, entries, is_wanted, order));
 }
+
+// The step after a directory reads it. FileManager.enumerator walks with this.
+static stall_blocking_kind kind_of_step(const FTS *tree) {
+    const FTSENT *at = tree->fts_cur;
+    return at && at->fts_info == FTS_D ? blocking_kind_of_listing(AT_FDCWD, at->fts_accpath) : 0;
+}
+
+FTSENT *fts_read(FTS *tree) { RETURN_CALL(fts_read, kind_of_step(tree), (tree)); }
 #endif

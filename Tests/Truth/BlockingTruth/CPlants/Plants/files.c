@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
+#include <fts.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -90,6 +91,16 @@ static void open_directory(void) {
     NEED(directory = opendir(plants_directory));
 }
 
+static FTS *tree;
+
+static void open_tree(void) {
+    if (tree) fts_close(tree);
+    char *const roots[] = {plants_directory, NULL};
+    NEED(tree = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL));
+    NEED(fts_read(tree));
+}
+
+PLANT(fts_read) { NEED(fts_read(tree)); }
 PLANT(opendir) { NEED(directory = opendir(plants_directory)); }
 PLANT(readdir) { NEED(readdir(directory)); }
 PLANT(scandir) {
@@ -155,6 +166,7 @@ static const plant plants[] = {
     DISK(opendir, close_directory),
     DISK(readdir, open_directory),
     DISK(scandir, NULL),
+    DISK(fts_read, open_tree),
     DISK(fsync, NULL),
     DISK(fdatasync, NULL),
     DISK(sync_file_range, NULL),
