@@ -1,5 +1,6 @@
 // Calls that block, and calls that do not, for a truth test of StallBlocking: each plant must be reported once, with its
-// kind and with plant_NAME in its stack, and no innocent ever. All return within about 2 ms.
+// kind and with plant_NAME in its stack, and no innocent ever. A plant's call returns within about 2 ms, unless it starts
+// a process or waits for a disk.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
