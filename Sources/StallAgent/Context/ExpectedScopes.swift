@@ -64,7 +64,7 @@ final class ExpectedScopes: Sendable {
     static let shortest = Duration.milliseconds(1)
     private let state = AgentLocked(State())
 
-    /// Begins a scope. Allocates only in the first call.
+    /// Begins a scope. The first call reserves the room for all.
     ///
     /// - Parameters:
     ///   - owner: The thread or task it is of.

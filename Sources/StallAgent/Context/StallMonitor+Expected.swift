@@ -12,8 +12,7 @@ extension StallMonitor {
     /// activity if it has no label. It is a stall as soon as its time outside of such scopes reaches the threshold;
     /// after `limit`, the rest of a scope is outside. Scopes nest; the outermost counts, with its name and limit.
     ///
-    /// Cost: a lock of the agent at each end, and nothing allocated after the first time. Limits: 63 bytes of UTF-8, 64
-    /// scopes at a time; further ones have no effect.
+    /// Cost: a lock of the agent at each end. Limits: 63 bytes of UTF-8, 64 scopes at a time; further ones have no effect.
     ///
     /// - Parameters:
     ///   - name: The name in reports.
