@@ -8,7 +8,7 @@ ALONE = CrashTests|DoctorCommandTests|CauseTruthTests|DemoTests|AgentProcessTest
 FLEET = $(SWIFT) build --traits Fleet
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all help setup build collector fleet fleet-demo bench-fleet truth-fleet truth-clickhouse truth-clickhouse-reach truth-clickhouse-mutated truth-clickhouse-newer truth-clickhouse-install bench-clickhouse demo test conformance mutants truth host-safety host-safety-sanitizers system-calls truth-stacks truth-stalls truth-tasks truth-simulation truth-grouping truth-cause truth-sites truth-totals truth-diff truth-formats truth-pictures truth-nio truth-programs truth-tests same-programs programs-cost preload stress-stacks check-arm64 truth-arm64 environments bench bench-peers bench-timers faults hostile fuzz c-example c-loops outside-app host-cost freeze bench-targets bench-formats man walkthrough gates package install deb rpm dist truth-install docs truth-client format lint clean
+.PHONY: all help setup build collector fleet fleet-demo bench-fleet truth-fleet truth-clickhouse truth-clickhouse-reach truth-clickhouse-mutated truth-clickhouse-newer truth-clickhouse-install bench-clickhouse demo test conformance mutants truth host-safety host-safety-sanitizers system-calls truth-stacks truth-stalls truth-tasks truth-simulation truth-grouping truth-cause truth-blocking truth-sites truth-totals truth-diff truth-formats truth-pictures truth-nio truth-programs truth-tests same-programs programs-cost preload stress-stacks check-arm64 truth-arm64 environments bench bench-peers bench-timers faults hostile fuzz c-example c-loops outside-app host-cost freeze bench-targets bench-formats man walkthrough gates package install deb rpm dist truth-install docs truth-client format lint clean
 
 all: build
 
@@ -166,6 +166,11 @@ truth-grouping: setup
 # one report each. SABOTAGE=1 hides functions that take mutexes, and the last line shows it.
 truth-sites: setup
 	@scripts/truth-sites
+
+# Each of 135 calls that may block, on six kinds of watched threads, and a million calls that do not: what is reported where the
+# app forbids blocking? A minute. SABOTAGE=1 must fail.
+truth-blocking: setup
+	@scripts/truth-blocking
 
 # Planted stalls of known cause against what the agent says of them: ROUNDS of each, then as a user without rights.
 truth-cause: setup
