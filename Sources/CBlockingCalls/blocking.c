@@ -10,6 +10,7 @@
 #include "stall_current.h"
 #include "stall_expected.h"
 #include "stall_own_stack.h"
+#include "stall_task_note.h"
 #include "stall_thread.h"
 
 enum { SLOTS = 32 };
@@ -65,7 +66,8 @@ bool blocking_is_forbidden_here(uintptr_t frame) {
         if (own.owner != 0) return true;
     }
     const stall_beacon *beacon = stall_current_beacon;
-    return __atomic_load_n(&has_reader, __ATOMIC_ACQUIRE) && is_busy(beacon) && own.reported != current_work(beacon);
+    if (!__atomic_load_n(&has_reader, __ATOMIC_ACQUIRE) || !is_busy(beacon)) return false;
+    return own.reported != current_work(beacon) && !stall_expected_is_task(stall_task_current());
 }
 
 blocking_call blocking_begin(const char *name, stall_blocking_kind kind, uintptr_t frame, uintptr_t caller) {

@@ -23,10 +23,15 @@ INTERPOSE(gethostbyname2_r)
 INTERPOSE(gethostbyaddr)
 INTERPOSE(gethostbyaddr_r)
 
+// A local datagram socket is only given the address. One of the network finds a route, and waits for keys where that route is
+// encrypted.
+static stall_blocking_kind kind_of_connecting(int socket) {
+    const stall_blocking_kind kind = blocking_kind_of_descriptor(socket, true);
+    return kind == STALL_BLOCKING_IPC && blocking_is_connectionless(socket) ? 0 : kind;
+}
+
 int connect(int socket, __CONST_SOCKADDR_ARG address, socklen_t size) {
-    RETURN_CALL(
-        connect, blocking_is_connectionless(socket) ? 0 : blocking_kind_of_descriptor(socket, true),
-        (socket, address, size));
+    RETURN_CALL(connect, kind_of_connecting(socket), (socket, address, size));
 }
 
 int accept(int socket, __SOCKADDR_ARG address, socklen_t *size) {

@@ -43,6 +43,12 @@ import Testing
             "FoundationEssentials",
         ]),
         "StallDoor": ["StallAgent", "StallRunLoop", "CEpollDoor", "CLinux"],
+        // Notes calls, and gives their lines in a test: the agent's report, a symbolizer.
+        "StallBlocking": system.union([
+            "StallAgent", "StallModel", "StallCapture", "StallSymbols", "CBlockingCalls",
+            "CStackCapture", "CLinux",
+        ]),
+        "StallTesting": ["StallBlocking", "CBlockingCalls", "Testing"],
         "StallAgentNIO": system.union([
             "StallAgent", "StallDoor", "StallModel", "StallRunLoop", "CLinux", "NIOCore",
             "NIOPosix", "ServiceLifecycle", "Dispatch",

@@ -7,6 +7,8 @@
 #include <fts.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "paths.h"
@@ -16,6 +18,10 @@ extern ssize_t __readlinkat_chk(int, const char *, char *, size_t, size_t);
 extern char *__realpath_chk(const char *, char *, size_t);
 
 INTERPOSE(statx)
+INTERPOSE(statfs)
+INTERPOSE(statfs64)
+INTERPOSE(statvfs)
+INTERPOSE(statvfs64)
 INTERPOSE(access)
 INTERPOSE(faccessat)
 INTERPOSE(readlink)
@@ -64,6 +70,14 @@ int fstatat64(int directory, const char *path, struct stat64 *file, int flags) {
 int statx(int directory, const char *path, int flags, unsigned mask, struct statx *file) {
     LOOK_UP(statx, directory, !(flags & AT_SYMLINK_NOFOLLOW), (directory, path, flags, mask, file));
 }
+
+int statfs(const char *path, struct statfs *system) { LOOK_UP(statfs, AT_FDCWD, true, (path, system)); }
+
+int statfs64(const char *path, struct statfs64 *system) { LOOK_UP(statfs64, AT_FDCWD, true, (path, system)); }
+
+int statvfs(const char *path, struct statvfs *system) { LOOK_UP(statvfs, AT_FDCWD, true, (path, system)); }
+
+int statvfs64(const char *path, struct statvfs64 *system) { LOOK_UP(statvfs64, AT_FDCWD, true, (path, system)); }
 
 int access(const char *path, int mode) { LOOK_UP(access, AT_FDCWD, true, (path, mode)); }
 

@@ -102,7 +102,8 @@ import Testing
         let sources = [
             "\(fixture)/Check/door_check.c", "\(fixture)/C/door_loop.c",
             "Sources/CEpollDoor/door.c", "Sources/CWaitCalls/calls.c",
-            "Sources/CLinux/Targets/stall_beacon.c",
+            "Sources/CLinux/Targets/stall_beacon.c", "Sources/CLinux/Targets/stall_current.c",
+            "Sources/CLinux/System/stall_wait_calls.c",
             "Sources/CLinux/System/stall_process_record.c",
             "Sources/CLinux/System/stall_crash_note.c",
             "Sources/CLinux/System/crash_suspension.c", "Sources/CLinux/System/stall_thread.c",

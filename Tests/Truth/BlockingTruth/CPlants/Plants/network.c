@@ -50,10 +50,16 @@ static void exchange(void) {
 
 static void listen_tcp(void) { listen_on(AF_INET); }
 static void listen_unix(void) { listen_on(AF_UNIX); }
+static void open_udp(void) {
+    listen_on(AF_INET);
+    close(client);
+    client = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+}
 static void connect_tcp(void) { connect_to(AF_INET); }
 static void connect_unix(void) { connect_to(AF_UNIX); }
 
 PLANT(connect_tcp) { NEED(connect(client, (struct sockaddr *)&address, address_size) == 0); }
+PLANT(connect_udp) { NEED(connect(client, (struct sockaddr *)&address, address_size) == 0); }
 PLANT(connect_unix) { NEED(connect(client, (struct sockaddr *)&address, address_size) == 0); }
 PLANT(accept_tcp) { NEED((server = accept(listener, NULL, NULL)) >= 0); }
 PLANT(accept_unix) { NEED((server = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0); }
@@ -77,6 +83,7 @@ PLANT(getnameinfo) {
 
 static const plant plants[] = {
     {"connect_tcp", STALL_BLOCKING_NETWORK, listen_tcp, plant_connect_tcp},
+    {"connect_udp", STALL_BLOCKING_NETWORK, open_udp, plant_connect_udp},
     {"connect_unix", STALL_BLOCKING_IPC, listen_unix, plant_connect_unix},
     {"accept_tcp", STALL_BLOCKING_NETWORK, connect_tcp, plant_accept_tcp},
     {"accept_unix", STALL_BLOCKING_IPC, connect_unix, plant_accept_unix},

@@ -1,0 +1,15 @@
+// swift-tools-version: 6.2
+// Somebody's package, whose tests must not block. scripts/truth-blocking compares what they print with the lines here that
+// are marked with `blocks:`.
+
+import PackageDescription
+
+let package = Package(
+    name: "NoBlocking",
+    dependencies: [.package(name: "stallwatch", path: "../../../..")],
+    targets: [
+        .testTarget(
+            name: "NoBlockingTests",
+            dependencies: [.product(name: "StallTesting", package: "stallwatch")])
+    ]
+)
