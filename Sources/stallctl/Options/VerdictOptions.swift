@@ -22,7 +22,8 @@ struct VerdictOptions: ParsableArguments {
     func validate() throws {
         if let state = states.first, let verdict = verdictsOfState.first {
             throw ValidationError(
-                "--state \(state.word) and --state \(verdict.word) cannot be used together.")
+                "--state \(state.word) and --state \(verdict.word) cannot be used together: "
+                    + "\(verdict.word) is a verdict.")
         }
         if let state = verdictsOfState.first, let other = verdict.first, chosen?.isEmpty == true {
             throw ValidationError(

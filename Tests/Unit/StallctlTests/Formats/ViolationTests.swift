@@ -215,7 +215,7 @@ import Testing
         ),
         (
             ["--state", "hang", "--state", "blocking"],
-            "--state hang and --state blocking cannot be used together."
+            "--state hang and --state blocking cannot be used together: blocking is a verdict."
         ),
         (
             ["--verdict", "stalled", "--state", "blocking"],
