@@ -1,4 +1,4 @@
-// What the interposed functions (Calls/) do besides calling libc's.
+// The part of the interposed functions (Calls/) besides the call of libc's.
 //
 //     if (!blocking_is_forbidden()) return next.usleep(time);   // nearly always: two loads
 //     blocking_call call = BLOCKING_BEGIN("usleep", STALL_BLOCKING_SLEEP);

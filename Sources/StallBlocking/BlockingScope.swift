@@ -48,7 +48,8 @@ package struct BlockingScope: Sendable {
                 while stall_blocking_take(number, violation) {
                     let call = ForbiddenCall(violation)
                     let locations = images.locate(call.stack)
-                    if stacks.contains(where: { $0.name == call.name && $0.locations == locations }) {
+                    if stacks.contains(where: { $0.name == call.name && $0.locations == locations })
+                    {
                         continue
                     }
                     stacks.append((call.name, locations))

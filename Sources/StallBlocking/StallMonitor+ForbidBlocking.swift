@@ -35,7 +35,7 @@ extension StallMonitor {
     }
 }
 
-/// What ``StallAgent/StallMonitor/forbidBlocking(allowing:)`` forbids, while it lasts.
+/// The ban of ``StallAgent/StallMonitor/forbidBlocking(allowing:)``, while it lasts.
 ///
 /// **Thread safety:** may be used on any thread.
 public final class BlockingBan: Sendable {

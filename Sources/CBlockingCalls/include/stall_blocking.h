@@ -12,7 +12,7 @@
 #include "stack_capture.h"
 #include "stall_beacon.h"
 
-/// What a call waits for: the values of StallModel's CauseClass.
+/// The kind of wait: the values of StallModel's CauseClass.
 typedef enum : uint8_t {
     STALL_BLOCKING_LOCK = 2,
     STALL_BLOCKING_DISK = 3,

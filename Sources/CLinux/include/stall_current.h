@@ -1,5 +1,5 @@
-// The beacon of the work that the calling thread does: of its loop, or of the job that it runs. Read on the thread itself,
-// by what asks whether the thread may block (CBlockingCalls).
+// The beacon of the calling thread's work: of its loop, or of the job that it runs. Read on the thread itself, where it makes
+// a call that may block (CBlockingCalls).
 #pragma once
 #include "stall_beacon.h"
 

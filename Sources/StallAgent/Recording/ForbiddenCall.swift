@@ -11,7 +11,7 @@ package import StallModel
 package struct ForbiddenCall: Sendable {
     /// The function's name.
     package var name: String
-    /// What it waits for.
+    /// The class of the wait.
     package var cause: CauseClass
     /// The address of the beacon of the work that made it.
     package var beacon: UInt
@@ -73,7 +73,9 @@ extension StallMonitor {
 extension [Frame] {
     /// Foundation's loop itself makes the call, and no callout: for its own locks, for example.
     var areOfFoundationsLoop: Bool {
-        guard let loop = firstIndex(where: { $0.function == "__CFRunLoopRun" }) else { return false }
+        guard let loop = firstIndex(where: { $0.function == "__CFRunLoopRun" }) else {
+            return false
+        }
         return !self[..<loop].contains {
             $0.function?.hasPrefix("__CFRUNLOOP_IS_CALLING_OUT") == true
         }
@@ -90,7 +92,7 @@ extension PendingReport {
             loop: loop ?? "thread \(call.thread.rawValue)", mode: "",
             incident: StallIncident(
                 began: call.began, duration: call.length, threshold: .zero, cpuTime: .zero,
-                detectionDelay: .zero, verdict: .blocking, hasEnded: true, ending: .recovered),
+                detectionDelay: .zero, verdict: .blocking, hasEnded: true),
             samples: [
                 RawSample(
                     offset: .zero, taken: ended, thread: call.thread, phase: call.phase, mode: 0,

@@ -480,7 +480,9 @@ private struct Recording {
     private mutating func isReported(_ report: StallReport, _ images: ImageTable) -> Bool {
         if configuration.symbolizes { resolve(Set(report.locations), images) }
         let frames = frames(of: report.locations)
-        if frames.areOfFoundationsLoop || calls.map({ frames.contains(where: $0.source.allows) }) == true {
+        if frames.areOfFoundationsLoop
+            || calls.map({ frames.contains(where: $0.source.allows) }) == true
+        {
             return false
         }
         let answer = callLimiter.answer(

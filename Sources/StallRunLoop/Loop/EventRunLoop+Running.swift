@@ -116,7 +116,6 @@ extension EventRunLoop {
         let ran = running
         running = outer.items
         runDepth -= 1
-        stall_current_restore(outer.current)
         isStopRequested = outer.isStopRequested
         readClock()
         if let items = outer.items {
@@ -139,6 +138,7 @@ extension EventRunLoop {
             publish(.unknown)
             stall_beacon_publish(beacon, UInt8(STALL_LOOP_IDLE), now)
         }
+        stall_current_restore(outer.current)
     }
 
     private func iterate(
