@@ -4,16 +4,18 @@
 
 #include <dlfcn.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include "stall_beacon.h"
 #include "stall_clock.h"
 #include "stall_current.h"
 #include "stall_expected.h"
 #include "stall_own_stack.h"
+#include "stall_system_call.h"
 #include "stall_task_note.h"
 #include "stall_thread.h"
 
-enum { SLOTS = 32 };
+enum { SLOTS = 32, TURNS = 10000 };
 enum { FREE, WRITTEN, READY };
 
 typedef struct {
@@ -105,9 +107,15 @@ static void note(const blocking_call *call, uint64_t now) {
     violation->length_ns = now - call->began_ns;
     violation->thread = stall_gettid();
     violation->phase = beacon ? (uint8_t)(__atomic_load_n(&beacon->callout, __ATOMIC_RELAXED) >> 56) : 0;
-    violation->count = stall_own_stack_capture(
-        stacks, call->caller, violation->frames, STALL_VIOLATION_FRAMES, &violation->is_truncated);
-    if (violation->count == 0) {
+    int32_t count = -1;
+    // Another thread's capture takes some 100 us.
+    for (int turn = 0; turn < TURNS && count < 0; turn++) {
+        if (turn > 0) stall_system_call(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+        count = stall_own_stack_capture(
+            stacks, call->caller, violation->frames, STALL_VIOLATION_FRAMES, &violation->is_truncated);
+    }
+    violation->count = count > 0 ? (uint32_t)count : 0;
+    if (count <= 0) {
         // Of the stack the caller alone is known.
         violation->frames[0] = (stall_frame){.address = call->caller, .kind = STALL_FRAME_RETURN_ADDRESS};
         violation->count = 1;

@@ -19,7 +19,8 @@ public struct NoBlockingTrait: TestTrait, SuiteTrait, TestScoping {
     public var isRecursive: Bool { true }
 
     public func scopeProvider(for test: Test, testCase: Test.Case?) -> Self? {
-        test.isSuite ? nil : self
+        // Of each case, and not of the test around them as well.
+        testCase == nil ? nil : self
     }
 
     public func provideScope(

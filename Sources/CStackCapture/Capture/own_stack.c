@@ -26,26 +26,26 @@ stall_own_stack *stall_own_stack_create(void) {
     return NULL;
 }
 
-uint32_t stall_own_stack_capture(
-    stall_own_stack *own, uint64_t caller, stall_frame *frames, uint32_t capacity, bool *is_truncated) {
+int32_t stall_own_stack_capture(
+    stall_own_stack *own, uint64_t caller, stall_frame *frames, int32_t capacity, bool *is_truncated) {
     *is_truncated = false;
     ucontext_t context;
     if (getcontext(&context) != 0) return 0;
     uint32_t is_free = 0;
-    if (!__atomic_compare_exchange_n(&own->is_taken, &is_free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return 0;
+    if (!__atomic_compare_exchange_n(&own->is_taken, &is_free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return -1;
     stall_registers registers = {0};
     stall_registers_from_context(&registers, &context);
     const uint64_t base = registers.value[stall_native_architecture->stack_pointer];
     const stall_stack_copy copy = {
         own->bytes, base, stall_read_memory(own->bytes, base, COPIED_BYTES), .is_live = true};
     stall_unwinder_refresh(own->unwinder);
-    uint32_t count = stall_unwind(own->unwinder, &registers, &copy, frames, capacity, is_truncated);
+    const uint32_t count =
+        stall_unwind(own->unwinder, &registers, &copy, frames, (uint32_t)capacity, is_truncated);
     __atomic_store_n(&own->is_taken, 0, __ATOMIC_RELEASE);
     // The frames between this function and the caller are those of the report itself.
     uint32_t first = 0;
     while (first < count && first < OWN_FRAMES && frames[first].address != caller) first++;
     if (first == count || frames[first].address != caller) return 0;
-    count -= first;
-    memmove(frames, frames + first, count * sizeof *frames);
-    return count;
+    memmove(frames, frames + first, (count - first) * sizeof *frames);
+    return (int32_t)(count - first);
 }

@@ -8,7 +8,7 @@ typedef struct stall_own_stack stall_own_stack;
 stall_own_stack *_Nullable stall_own_stack_create(void);
 
 /// Captures the frames from `caller` on, a return address on the calling thread's stack. Writes up to `capacity` frames and
-/// returns their number; 0 if the address is not found or another thread captures meanwhile. Neither allocates nor locks.
-uint32_t stall_own_stack_capture(
-    stall_own_stack *_Nonnull own, uint64_t caller, stall_frame *_Nonnull frames, uint32_t capacity,
+/// returns their number; 0 if the address is not found, and -1 while another thread captures. Neither allocates nor locks.
+int32_t stall_own_stack_capture(
+    stall_own_stack *_Nonnull own, uint64_t caller, stall_frame *_Nonnull frames, int32_t capacity,
     bool *_Nonnull is_truncated);

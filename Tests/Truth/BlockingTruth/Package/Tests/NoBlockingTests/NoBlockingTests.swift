@@ -31,6 +31,10 @@ import Testing
         DispatchQueue.global().sync {}  // blocks: waitsOnTheMainActor
     }
 
+    @Test func recordsAnIssue() {
+        withKnownIssue { Issue.record("that is no call of the test") }
+    }
+
     @Test func computes() async {
         let lock = NSLock()
         var sum = 0
