@@ -30,7 +30,7 @@ static slot *slots;
 static stall_own_stack *stacks;
 static uint64_t last_number;
 static bool has_reader;
-static uint64_t (*find_owner)(void);
+static const void *owner_key;
 static uint32_t dropped;
 static struct {
     void (*call)(void *);
@@ -55,18 +55,21 @@ static bool is_busy(const stall_beacon *beacon) {
         && __atomic_load_n(&beacon->word, __ATOMIC_RELAXED) >> 56 == STALL_LOOP_BUSY;
 }
 
+// Of Swift's runtime: the value of a task local, or of the thread where it runs no task; NULL for the default. Through Swift
+// code its metadata might be made here, under locks that the caller holds.
+extern __attribute__((swiftcall)) const uint64_t *swift_task_localValueGet(const void *key) __attribute__((weak));
+
+static uint64_t current_owner(void) {
+    const void *key = __atomic_load_n(&owner_key, __ATOMIC_ACQUIRE);
+    const uint64_t *value = key ? swift_task_localValueGet(key) : NULL;
+    return value ? *value : 0;
+}
+
 bool blocking_is_forbidden_here(uintptr_t frame) {
     // A call that was left by longjmp is over: its frame is gone.
     if ((own.frame != 0 && frame < own.frame) || stall_expected_is_thread()) return false;
-    own.owner = 0;
-    uint64_t (*find)(void) = __atomic_load_n(&find_owner, __ATOMIC_ACQUIRE);
-    if (find) {
-        // It may call interposed functions itself.
-        own.frame = frame;
-        own.owner = find();
-        own.frame = 0;
-        if (own.owner != 0) return true;
-    }
+    own.owner = current_owner();
+    if (own.owner != 0) return true;
     const stall_beacon *beacon = stall_current_beacon;
     if (!__atomic_load_n(&has_reader, __ATOMIC_ACQUIRE) || !is_busy(beacon)) return false;
     return own.reported != current_work(beacon) && !stall_expected_is_task(stall_task_current());
@@ -155,7 +158,7 @@ static bool prepare(void) {
 }
 
 static void update(void) {
-    __atomic_store_n(&blocking_is_watched, has_reader || find_owner, __ATOMIC_RELEASE);
+    __atomic_store_n(&blocking_is_watched, has_reader || owner_key, __ATOMIC_RELEASE);
 }
 
 bool stall_blocking_start(void (*call)(void *), void *context) {
@@ -172,9 +175,9 @@ void stall_blocking_stop(void) {
     update();
 }
 
-bool stall_blocking_own(uint64_t (*owner)(void)) {
-    if (!prepare()) return false;
-    __atomic_store_n(&find_owner, owner, __ATOMIC_RELEASE);
+bool stall_blocking_own(const void *key) {
+    if (!swift_task_localValueGet || !prepare()) return false;
+    __atomic_store_n(&owner_key, key, __ATOMIC_RELEASE);
     update();
     return true;
 }

@@ -30,7 +30,8 @@ package struct BlockingScope: Sendable {
     /// Held while calls are taken: there is one reader at a time.
     private static let symbolizer = Mutex(Symbolizer(options: SymbolizerOptions()))
     /// Whether calls are seen at all: not in a static program.
-    package static let isPossible = stall_blocking_own { BlockingScope.current }
+    package static let isPossible = stall_blocking_own(
+        Unmanaged.passUnretained($current).toOpaque())
 
     package init(allowing rules: [String]) {
         _ = Self.isPossible

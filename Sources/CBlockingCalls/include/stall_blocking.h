@@ -42,9 +42,9 @@ typedef struct {
 bool stall_blocking_start(void (*_Nonnull wake)(void *_Nullable context), void *_Nullable context);
 /// Ends that. `wake` may be running on another thread for a moment longer.
 void stall_blocking_stop(void);
-/// Blocking is also forbidden where `owner` does not return 0; the violation then belongs to that number. It is called in
-/// every function that may block, on any thread: it must neither allocate nor wait. False as `stall_blocking_start`.
-bool stall_blocking_own(uint64_t (*_Nonnull owner)(void));
+/// Blocking is also forbidden in tasks where a task-local value is not 0; the violation then belongs to that number. `key`
+/// is the address of Swift's `TaskLocal<UInt64>`, which is never freed. False as `stall_blocking_start`.
+bool stall_blocking_own(const void *_Nonnull key);
 
 /// Moves an owner's oldest violation to `violation`; false if there is none. One caller at a time.
 bool stall_blocking_take(uint64_t owner, stall_violation *_Nonnull violation);
