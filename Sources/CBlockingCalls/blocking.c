@@ -3,6 +3,7 @@
 #include "blocking.h"
 
 #include <dlfcn.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -15,8 +16,9 @@
 #include "stall_task_note.h"
 #include "stall_thread.h"
 
-enum { SLOTS = 32, TURNS = 10000 };
-enum { FREE, WRITTEN, READY };
+// Of each owner at most OWNED at a time: its test has failed anyway.
+enum { SLOTS = 128, OWNED = 16, OWNERS = 4096, TURNS = 10000 };
+enum { FREE, WRITTEN, READY, READ };
 
 typedef struct {
     uint32_t state;
@@ -31,6 +33,8 @@ static stall_own_stack *stacks;
 static uint64_t last_number;
 static bool has_reader;
 static const void *owner_key;
+// The owners, by number modulo OWNERS; one that has ended is no owner. The last bit: a violation of it found no room.
+static uint64_t owners[OWNERS];
 static uint32_t dropped;
 static struct {
     void (*call)(void *);
@@ -62,17 +66,26 @@ extern __attribute__((swiftcall)) const uint64_t *swift_task_localValueGet(const
 static uint64_t current_owner(void) {
     const void *key = __atomic_load_n(&owner_key, __ATOMIC_ACQUIRE);
     const uint64_t *value = key ? swift_task_localValueGet(key) : NULL;
-    return value ? *value : 0;
+    if (!value || *value == 0) return 0;
+    return __atomic_load_n(&owners[*value % OWNERS], __ATOMIC_ACQUIRE) >> 1 == *value ? *value : 0;
+}
+
+// A handler of a signal on a stack of its own: it is no callout, and the stack may be too small for a report.
+static bool is_on_signal_stack(void) {
+    stack_t stack;
+    return stall_system_call(SYS_sigaltstack, 0, (uintptr_t)&stack, 0, 0, 0, 0) == 0 && stack.ss_flags & SS_ONSTACK;
 }
 
 bool blocking_is_forbidden_here(uintptr_t frame) {
     // A call that was left by longjmp is over: its frame is gone.
     if ((own.frame != 0 && frame < own.frame) || stall_expected_is_thread()) return false;
     own.owner = current_owner();
-    if (own.owner != 0) return true;
-    const stall_beacon *beacon = stall_current_beacon;
-    if (!__atomic_load_n(&has_reader, __ATOMIC_ACQUIRE) || !is_busy(beacon)) return false;
-    return own.reported != current_work(beacon) && !stall_expected_is_task(stall_task_current());
+    if (own.owner == 0) {
+        const stall_beacon *beacon = stall_current_beacon;
+        if (!__atomic_load_n(&has_reader, __ATOMIC_ACQUIRE) || !is_busy(beacon)) return false;
+        if (own.reported == current_work(beacon)) return false;
+    }
+    return !stall_expected_is_task(stall_task_current()) && !is_on_signal_stack();
 }
 
 blocking_call blocking_begin(const char *name, stall_blocking_kind kind, uintptr_t frame, uintptr_t caller) {
@@ -80,13 +93,27 @@ blocking_call blocking_begin(const char *name, stall_blocking_kind kind, uintptr
     return (blocking_call){name, stall_monotonic_ns(), caller, kind};
 }
 
-static slot *claim_slot(void) {
-    for (int i = 0; i < SLOTS; i++) {
+static void lose(uint64_t owner) {
+    if (owner == 0) {
+        __atomic_fetch_add(&dropped, 1, __ATOMIC_RELAXED);
+    } else {
+        uint64_t entry = owner << 1;
+        __atomic_compare_exchange_n(
+            &owners[owner % OWNERS], &entry, entry | 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    }
+}
+
+static slot *claim_slot(uint64_t owner) {
+    int owned = 0;
+    for (int i = 0; owner != 0 && i < SLOTS; i++) {
+        if (__atomic_load_n(&slots[i].state, __ATOMIC_ACQUIRE) == READY) owned += slots[i].violation.owner == owner;
+    }
+    for (int i = 0; owned < OWNED && i < SLOTS; i++) {
         uint32_t state = FREE;
         if (__atomic_compare_exchange_n(
                 &slots[i].state, &state, WRITTEN, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return &slots[i];
     }
-    __atomic_fetch_add(&dropped, 1, __ATOMIC_RELAXED);
+    lose(owner);
     return NULL;
 }
 
@@ -98,7 +125,7 @@ static bool is_repeated(uintptr_t caller) {
 }
 
 static void note(const blocking_call *call, uint64_t now) {
-    slot *slot = claim_slot();
+    slot *slot = claim_slot(own.owner);
     if (!slot) return;
     const stall_beacon *beacon = stall_current_beacon;
     stall_violation *violation = &slot->violation;
@@ -150,6 +177,10 @@ static bool prepare(void) {
     if (!blocking_next("usleep")) return false;
     if (!stacks) stacks = stall_own_stack_create();
     if (!stacks || slots) return stacks != NULL;
+    // Once, so that the loader has looked up all that it calls before a handler of a signal comes there.
+    stall_frame frames[4];
+    bool is_truncated;
+    stall_own_stack_capture(stacks, 0, frames, 4, &is_truncated);
     void *memory = mmap(
         NULL, SLOTS * sizeof *slots, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) return false;
@@ -193,11 +224,29 @@ static slot *find_oldest(uint64_t owner) {
 }
 
 bool stall_blocking_take(uint64_t owner, stall_violation *violation) {
-    slot *oldest = find_oldest(owner);
-    if (!oldest) return false;
-    *violation = oldest->violation;
-    __atomic_store_n(&oldest->state, FREE, __ATOMIC_RELEASE);
-    return true;
+    slot *oldest;
+    while ((oldest = find_oldest(owner))) {
+        uint32_t state = READY;
+        if (!__atomic_compare_exchange_n(&oldest->state, &state, READ, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            continue;
+        // Another reader may have freed it meanwhile, and a thread have filled it again.
+        const bool is_own = oldest->violation.owner == owner;
+        if (is_own) *violation = oldest->violation;
+        __atomic_store_n(&oldest->state, is_own ? FREE : READY, __ATOMIC_RELEASE);
+        if (is_own) return true;
+    }
+    return false;
+}
+
+void stall_blocking_add_owner(uint64_t owner) {
+    __atomic_store_n(&owners[owner % OWNERS], owner << 1, __ATOMIC_RELEASE);
+}
+
+bool stall_blocking_end_owner(uint64_t owner) {
+    uint64_t entry = __atomic_load_n(&owners[owner % OWNERS], __ATOMIC_ACQUIRE);
+    if (entry >> 1 != owner) return false;
+    entry = __atomic_exchange_n(&owners[owner % OWNERS], 0, __ATOMIC_ACQ_REL);
+    return entry & 1;
 }
 
 bool stall_blocking_has_any(uint64_t owner) { return find_oldest(owner) != NULL; }

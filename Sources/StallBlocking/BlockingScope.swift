@@ -37,10 +37,17 @@ package struct BlockingScope: Sendable {
         _ = Self.isPossible
         number = Self.last.wrappingAdd(1, ordering: .relaxed).newValue
         self.rules = rules.map(AllowRule.init)
+        stall_blocking_add_owner(number)
     }
 
-    /// The calls since the last time, each site once.
-    package func takeCalls() -> [Call] {
+    /// Ends the scope: later calls of its tasks are not noted. Returns its calls, each site once, and whether there were
+    /// more than could be held.
+    package func end() -> (calls: [Call], isIncomplete: Bool) {
+        let isIncomplete = stall_blocking_end_owner(number)
+        return (takeCalls(), isIncomplete)
+    }
+
+    private func takeCalls() -> [Call] {
         Self.symbolizer.withLock { symbolizer in
             var stacks: [(name: String, locations: [CodeLocation])] = []
             let images = ImageTable.current()

@@ -10,6 +10,8 @@ internal import Synchronization
 /// The calls of one ban. The interposed functions have one reader: the current source.
 final class ViolationSource: ForbiddenCallSource {
     private let rules: [AllowRule]
+    /// The calls noted before the end that the recorder has not taken.
+    private let rest = Mutex<[ForbiddenCall]>([])
     /// Held while the reader changes.
     private static let current = Mutex<ViolationSource?>(nil)
 
@@ -20,7 +22,7 @@ final class ViolationSource: ForbiddenCallSource {
     func begin(for monitor: StallMonitor) {
         guard let wakeup = monitor.reportCalls(of: self) else { return }
         Self.current.withLock { current in
-            stall_blocking_stop()
+            current?.stop()
             let isStarted = stall_blocking_start(
                 { stall_wakeup_signal($0!.assumingMemoryBound(to: stall_wakeup.self)) }, wakeup)
             current = isStarted ? self : nil
@@ -30,14 +32,29 @@ final class ViolationSource: ForbiddenCallSource {
     func end() {
         Self.current.withLock { current in
             guard current === self else { return }
-            stall_blocking_stop()
+            stop()
             current = nil
         }
     }
 
-    var isEmpty: Bool { !stall_blocking_has_any(0) }
+    /// Keeps what was noted so far for the recorder.
+    private func stop() {
+        stall_blocking_stop()
+        rest.withLock { rest in
+            while let call = Self.take() { rest.append(call) }
+        }
+    }
+
+    var isEmpty: Bool {
+        rest.withLock { $0.isEmpty } && (!isCurrent || !stall_blocking_has_any(0))
+    }
 
     func next() -> ForbiddenCall? {
+        let kept = rest.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+        return kept ?? (isCurrent ? Self.take() : nil)
+    }
+
+    private static func take() -> ForbiddenCall? {
         withUnsafeTemporaryAllocation(of: stall_violation.self, capacity: 1) { violation in
             guard let violation = violation.baseAddress, stall_blocking_take(0, violation) else {
                 return nil

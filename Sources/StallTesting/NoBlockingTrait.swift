@@ -10,7 +10,7 @@ public import Testing
 ///     @Test(.noBlocking) func `the timeline is read without blocking`() async throws { ... }
 ///
 /// However short the call was: a read of 2 ms is one of 4 s elsewhere. Calls that are repeated from one line at once count
-/// once, and at most 32 of a test at a time are held. Of synchronous code on threads that the test starts itself nothing
+/// once; 16 others of a test are held, and one that makes more fails for that as well. Of synchronous code on threads that the test starts itself nothing
 /// is known. Tests without the trait are not affected, also in parallel.
 public struct NoBlockingTrait: TestTrait, SuiteTrait, TestScoping {
     let rules: [String]
@@ -28,7 +28,14 @@ public struct NoBlockingTrait: TestTrait, SuiteTrait, TestScoping {
         performing function: @concurrent @Sendable () async throws -> Void
     ) async throws {
         let scope = BlockingScope(allowing: rules)
-        defer { for call in scope.takeCalls() { call.record(as: test) } }
+        defer {
+            let (calls, isIncomplete) = scope.end()
+            for call in calls { call.record(as: test) }
+            if isIncomplete {
+                Issue.record(
+                    "more calls may block than are held", sourceLocation: test.sourceLocation)
+            }
+        }
         try await BlockingScope.$current.withValue(scope.number) { try await function() }
     }
 }

@@ -21,7 +21,7 @@ extension StallMonitor {
     public func expected<Result, Failure: Error>(
         _ name: String, atMost limit: Duration = .seconds(10), _ body: () throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        stall_expected_enter()
+        stall_expected_enter(MonotonicInstant.now.end(after: limit))
         defer { stall_expected_leave() }
         guard agent != nil else { return try body() }
         let scope = expectedScopes.begin(
@@ -43,7 +43,7 @@ extension StallMonitor {
         _ body: nonisolated(nonsending) () async throws(Failure) -> Result
     ) async throws(Failure) -> Result {
         let task = stall_task_current()
-        let isAdded = stall_expected_add_task(task)
+        let isAdded = stall_expected_add_task_until(task, MonotonicInstant.now.end(after: limit))
         defer { if isAdded { stall_expected_remove_task(task) } }
         guard task != 0, agent != nil else { return try await body() }
         stall_jobs_learn_thread()
@@ -55,6 +55,13 @@ extension StallMonitor {
 
 extension MonotonicInstant {
     fileprivate static var now: Self { Self(nanoseconds: stall_monotonic_ns()) }
+
+    /// In nanoseconds; the last instant for a limit that is beyond it.
+    fileprivate func end(after limit: Duration) -> UInt64 {
+        let (sum, isTooLong) = nanoseconds.addingReportingOverflow(
+            UInt64(max(0, limit.nanoseconds)))
+        return isTooLong ? .max : sum
+    }
 }
 
 extension String {

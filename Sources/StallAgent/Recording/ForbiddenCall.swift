@@ -83,13 +83,13 @@ extension [Frame] {
 }
 
 extension PendingReport {
-    init(_ call: ForbiddenCall, loop: String?) {
+    init(_ call: ForbiddenCall, loop: String) {
         let age = MonotonicInstant(nanoseconds: stall_monotonic_ns()) - call.began
         let start = UnixTime(microseconds: stall_unix_us() - age.nanoseconds / 1000)
         let ended = call.began + call.length
         self.init(
             id: UniqueID(version7At: start), start: start,
-            loop: loop ?? "thread \(call.thread.rawValue)", mode: "",
+            loop: loop, mode: "",
             incident: StallIncident(
                 began: call.began, duration: call.length, threshold: .zero, cpuTime: .zero,
                 detectionDelay: .zero, verdict: .blocking, hasEnded: true),

@@ -235,8 +235,12 @@ private struct Recording {
 
     /// The oldest call that the app forbids, as a report.
     private func nextCall() -> RecorderRequest? {
-        guard let calls, let call = calls.source.next() else { return nil }
-        return .record(PendingReport(call, loop: calls.loopName(call.beacon)))
+        while let calls, let call = calls.source.next() {
+            // Other monitors may watch other threads.
+            guard let loop = calls.loopName(call.beacon) else { continue }
+            return .record(PendingReport(call, loop: loop))
+        }
+        return nil
     }
 
     private mutating func drain() {

@@ -28,6 +28,16 @@ static long open_cached(int directory, const char *path, int flags) {
     return stall_system_call(SYS_openat, (uint64_t)directory, (uintptr_t)path, how.flags, 0, 0, 0);
 }
 
+// The kernel makes these up, and looks each name up again.
+static bool is_of_kernel(const char *path) {
+    return strncmp(path, "/proc/", 6) == 0 || strncmp(path, "/sys/", 5) == 0;
+}
+
+/// Of a path that could not be opened.
+static stall_blocking_kind kind_of_failure(const char *path, long error) {
+    return error == -EAGAIN && !is_of_kernel(path) ? STALL_BLOCKING_DISK : 0;
+}
+
 static void close_cached(long file) { stall_system_call(SYS_close, (uint64_t)file, 0, 0, 0, 0, 0); }
 
 static unsigned mode_of(long file) {
@@ -38,14 +48,14 @@ static unsigned mode_of(long file) {
 stall_blocking_kind blocking_kind_of_lookup(int directory, const char *path, bool follows) {
     if (!path) return 0;
     const long file = open_cached(directory, path, follows ? 0 : O_NOFOLLOW);
-    if (file == -EAGAIN) return STALL_BLOCKING_DISK;
-    if (file >= 0) close_cached(file);
+    if (file < 0) return kind_of_failure(path, file);
+    close_cached(file);
     return 0;
 }
 
 static stall_blocking_kind kind_of_inode(int directory, const char *path, int flags) {
     const long file = open_cached(directory, path, flags);
-    if (file < 0) return file == -EAGAIN ? STALL_BLOCKING_DISK : 0;
+    if (file < 0) return kind_of_failure(path, file);
     const stall_blocking_kind kind = blocking_kind_of_mode((int)file, mode_of(file));
     close_cached(file);
     return kind;
@@ -72,7 +82,7 @@ stall_blocking_kind blocking_kind_of_creation(int directory, const char *path) {
 stall_blocking_kind blocking_kind_of_change(int directory, const char *path) {
     if (!path) return 0;
     const long file = open_cached(directory, path, O_NOFOLLOW);
-    if (file < 0) return file == -EAGAIN ? STALL_BLOCKING_DISK : 0;
+    if (file < 0) return kind_of_failure(path, file);
     const unsigned mode = mode_of(file);
     const stall_blocking_kind kind = blocking_kind_of_mode((int)file, mode);
     close_cached(file);
@@ -85,9 +95,8 @@ stall_blocking_kind blocking_kind_of_opening(int directory, const char *path, in
     const bool is_change = !(flags & O_PATH) && flags & (O_CREAT | O_TRUNC);
     if ((flags & O_TMPFILE) == O_TMPFILE) return blocking_kind_of_listing(directory, path);
     const long file = open_cached(directory, path, flags & (O_NOFOLLOW | O_DIRECTORY));
-    if (file == -EAGAIN) return STALL_BLOCKING_DISK;
     if (file == -ENOENT && flags & O_CREAT && !(flags & O_PATH)) return blocking_kind_of_creation(directory, path);
-    if (file < 0) return 0;
+    if (file < 0) return kind_of_failure(path, file);
     const unsigned mode = mode_of(file);
     const stall_blocking_kind kind = is_change && S_ISREG(mode) ? blocking_kind_of_mode((int)file, mode) : 0;
     close_cached(file);

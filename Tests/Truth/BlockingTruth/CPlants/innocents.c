@@ -105,6 +105,13 @@ INNOCENT(fcntl) { NEED(fcntl(socket_end(), F_GETFL) >= 0); }
 
 INNOCENT(stat_cached) { NEED(stat("/", &(struct stat){0}) == 0); }
 INNOCENT(access_cached) { NEED(access("/", R_OK) == 0); }
+INNOCENT(stat_proc) { NEED(stat("/proc/self/status", &(struct stat){0}) == 0); }
+INNOCENT(readlink_proc) { NEED(readlink("/proc/self/exe", bytes, sizeof bytes) > 0); }
+INNOCENT(access_sys) { access("/sys/kernel/mm", R_OK); }
+INNOCENT(open_proc) {
+    const int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    NEED(file >= 0 && close(file) == 0);
+}
 INNOCENT(open_cached) {
     const int file = open(plants_path("file"), O_RDONLY | O_CLOEXEC);
     NEED(file >= 0);
@@ -214,7 +221,8 @@ static const innocent innocents[] = {
     ENTRY(mutex_recursive),   ENTRY(rwlock_free),        ENTRY(spin_free),            ENTRY(mtx_free),
     ENTRY(semaphore_free),    ENTRY(stream_free),        ENTRY(cond_signal),          ENTRY(futex_changed),
     ENTRY(futex_wake),        ENTRY(memcpy),             ENTRY(malloc),               ENTRY(waitpid_nohang),
-    ENTRY(getaddrinfo_number), ENTRY(dlsym),             ENTRY(getpid),
+    ENTRY(getaddrinfo_number), ENTRY(dlsym),             ENTRY(getpid),               ENTRY(stat_proc),
+    ENTRY(readlink_proc),     ENTRY(access_sys),         ENTRY(open_proc),
 };
 
 size_t innocent_count(void) { return COUNT_OF(innocents); }

@@ -96,6 +96,22 @@ import Testing
         }
     }
 
+    @Test func `a call after the limit is in no scope`() async {
+        await #expect(processExitsWith: .success) {
+            try await Self.withMonitor { monitor in
+                monitor.expected("migration", atMost: .zero) {
+                    #expect(!stall_expected_is_thread())
+                    monitor.expected("inner") { #expect(!stall_expected_is_thread()) }
+                }
+                let own = stall_task_current()
+                await monitor.expected("import", atMost: .zero) {
+                    await Task.yield()
+                    #expect(!stall_expected_is_task(own))
+                }
+            }
+        }
+    }
+
     @MainActor @Test func `the task of a thread is known once a scope began on it`() async {
         await #expect(processExitsWith: .success) {
             try await Self.withMonitor { monitor in

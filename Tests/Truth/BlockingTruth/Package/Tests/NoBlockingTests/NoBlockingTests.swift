@@ -31,6 +31,28 @@ import Testing
         DispatchQueue.global().sync {}  // blocks: waitsOnTheMainActor
     }
 
+    @Test func makesManyCalls() {  // blocks: makesManyCalls
+        for _ in 0..<100 {
+            usleep(1)  // blocks: makesManyCalls
+            usleep(2)  // blocks: makesManyCalls
+        }
+    }
+
+    @Test func leavesATaskThatBlocks() {
+        Task {
+            for _ in 0..<100 {
+                try? await Task.sleep(for: .milliseconds(100))
+                usleep(1)
+                usleep(2)
+            }
+        }
+    }
+
+    @Test func sleepsBesideOthers() async {
+        try? await Task.sleep(for: .milliseconds(300))
+        usleep(1)  // blocks: sleepsBesideOthers
+    }
+
     @Test func recordsAnIssue() {
         withKnownIssue { Issue.record("that is no call of the test") }
     }
