@@ -411,7 +411,8 @@ if wantsStubs {
             path: "packaging/elsewhere/StallAgent", swiftSettings: settings),
     ]
     // Empty, but there: a package that names a product or a trait that is not does not even resolve.
-    package.targets += ["StallAgentNIO", "StallMetrics", "StallTracing", "StallDoor"].map {
+    let others = ["StallAgentNIO", "StallMetrics", "StallTracing", "StallDoor", "StallBlocking"]
+    package.targets += (others + ["StallTesting"]).map {
         .target(name: $0, path: "packaging/elsewhere/" + $0)
     }
     package.products = package.targets.map { .library(name: $0.name, targets: [$0.name]) }

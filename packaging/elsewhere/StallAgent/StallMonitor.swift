@@ -36,6 +36,9 @@ public final class StallMonitor: Sendable {
     public func withActivity<Result, Failure: Error>(
         _ label: String, _ body: () throws(Failure) -> Result
     ) throws(Failure) -> Result { try body() }
+    public func expected<Result, Failure: Error>(
+        _ name: String, atMost limit: Duration = .seconds(10), _ body: () throws(Failure) -> Result
+    ) throws(Failure) -> Result { try body() }
 }
 
 /// Marks of a thread that is not watched.

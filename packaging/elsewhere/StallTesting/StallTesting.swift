@@ -1,0 +1,1 @@
+// For Linux alone; elsewhere this module is empty.
