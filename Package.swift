@@ -81,9 +81,8 @@ let modules: [Target] = [
     cModule("CBlockingCalls", ["CStackCapture", "CLinux"]),
     module(
         "StallBlocking",
-        ["StallAgent", "StallModel", "CBlockingCalls", "CStackCapture", "CLinux"]
-            + ["StallCapture", "StallSymbols"]),
-    module("StallTesting", ["StallBlocking", "CBlockingCalls"]),
+        ["StallAgent", "StallModel", "CBlockingCalls", "CLinux", "StallCapture", "StallSymbols"]),
+    module("StallTesting", ["StallBlocking"]),
     module("StallMetrics", ["StallAgent", "StallModel", "StallRunLoop", metrics]),
     module("StallTracing", ["CLinux", tracing]),
     cModule("CStallAgent"),

@@ -1,5 +1,5 @@
 // The calling thread's part of a violation: whether there is one, and its record. Runs in any function of the app that
-// may block, also in signal handlers and under any lock: it allocates nothing and waits for nothing.
+// may block, also in signal handlers and under any lock: it allocates nothing, and waits for another thread's capture alone.
 #include "blocking.h"
 
 #include <dlfcn.h>

@@ -15,8 +15,13 @@ struct AllowRule: Sendable {
         pattern = isOfImage ? String(text.dropFirst(mark.count)) : text
     }
 
-    func fits(_ frame: Frame) -> Bool {
+    fileprivate func fits(_ frame: Frame) -> Bool {
         guard let name = isOfImage ? frame.imageName : frame.function else { return false }
         return fnmatch(pattern, name, 0) == 0
     }
+}
+
+extension [AllowRule] {
+    /// Whether one of them allows what the function calls.
+    func fit(_ frame: Frame) -> Bool { contains { $0.fits(frame) } }
 }

@@ -51,23 +51,16 @@ package struct BlockingScope: Sendable {
         Self.symbolizer.withLock { symbolizer in
             var stacks: [(name: String, locations: [CodeLocation])] = []
             let images = ImageTable.current()
-            withUnsafeTemporaryAllocation(of: stall_violation.self, capacity: 1) { violation in
-                guard let violation = violation.baseAddress else { return }
-                while stall_blocking_take(number, violation) {
-                    let call = ForbiddenCall(violation)
-                    let locations = images.locate(call.stack)
-                    if stacks.contains(where: { $0.name == call.name && $0.locations == locations })
-                    {
-                        continue
-                    }
-                    stacks.append((call.name, locations))
-                }
+            while let call = ForbiddenCall.take(of: number) {
+                let locations = images.locate(call.stack)
+                let isKnown = stacks.contains { $0.name == call.name && $0.locations == locations }
+                if !isKnown { stacks.append((call.name, locations)) }
             }
             let (names, _) = symbolizer.resolve(
                 Array(Set(stacks.flatMap(\.locations))), images: images, budget: .seconds(5))
             return stacks.compactMap { name, locations in
                 let frames = locations.flatMap { names[$0] ?? [Frame($0)] }
-                let isAllowed = frames.contains { frame in rules.contains { $0.fits(frame) } }
+                let isAllowed = frames.contains(where: rules.fit)
                 return isAllowed || frames.areOfTesting ? nil : Call(name, frames)
             }
         }

@@ -1,8 +1,6 @@
 // No blocking on watched threads: calls that may wait are reported whatever they last. For tests and staging. Only
 // programs that import this module call its interposed functions instead of libc's.
 
-internal import CBlockingCalls
-internal import CLinux
 public import StallAgent
 
 extension StallMonitor {

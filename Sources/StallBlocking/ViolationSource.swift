@@ -2,8 +2,8 @@
 
 internal import CBlockingCalls
 internal import CLinux
-internal import CStackCapture
 internal import StallAgent
+internal import StallCapture
 internal import StallModel
 internal import Synchronization
 
@@ -41,7 +41,7 @@ final class ViolationSource: ForbiddenCallSource {
     private func stop() {
         stall_blocking_stop()
         rest.withLock { rest in
-            while let call = Self.take() { rest.append(call) }
+            while let call = ForbiddenCall.take(of: 0) { rest.append(call) }
         }
     }
 
@@ -51,32 +51,33 @@ final class ViolationSource: ForbiddenCallSource {
 
     func next() -> ForbiddenCall? {
         let kept = rest.withLock { $0.isEmpty ? nil : $0.removeFirst() }
-        return kept ?? (isCurrent ? Self.take() : nil)
+        return kept ?? (isCurrent ? .take(of: 0) : nil)
     }
 
-    private static func take() -> ForbiddenCall? {
+    func takeDropped() -> Int { Int(stall_blocking_take_dropped()) }
+
+    func allows(_ function: Frame) -> Bool { rules.fit(function) }
+}
+
+extension ForbiddenCall {
+    /// Takes an owner's oldest call from the interposed functions; nil if there is none. 0 is the owner of those of a ban.
+    static func take(of owner: UInt64) -> ForbiddenCall? {
         withUnsafeTemporaryAllocation(of: stall_violation.self, capacity: 1) { violation in
-            guard let violation = violation.baseAddress, stall_blocking_take(0, violation) else {
+            guard let violation = violation.baseAddress, stall_blocking_take(owner, violation)
+            else {
                 return nil
             }
             return ForbiddenCall(violation)
         }
     }
 
-    func takeDropped() -> Int { Int(stall_blocking_take_dropped()) }
-
-    func allows(_ function: Frame) -> Bool { rules.contains { $0.fits(function) } }
-}
-
-extension ForbiddenCall {
-    init(_ violation: UnsafeMutablePointer<stall_violation>) {
+    private init(_ violation: UnsafeMutablePointer<stall_violation>) {
         let count = Int(min(violation.pointee.count, UInt32(STALL_VIOLATION_FRAMES)))
-        let addresses = withUnsafeBytes(of: &violation.pointee.frames) { bytes in
-            bytes.bindMemory(to: stall_frame.self).prefix(count).map { frame in
-                CodeAddress(
-                    frame.address, CodeAddressKind(rawValue: frame.kind.rawValue) ?? .returnAddress,
-                    isGuessed: frame.is_guessed)
-            }
+        let stack = withUnsafeBytes(of: &violation.pointee.frames) { frames in
+            CapturedStack(
+                frames: UnsafeRawBufferPointer(
+                    rebasing: frames.prefix(count * MemoryLayout<stall_frame>.stride)),
+                isTruncated: violation.pointee.is_truncated, method: .signalFree)
         }
         self.init(
             name: String(cString: violation.pointee.call),
@@ -85,9 +86,6 @@ extension ForbiddenCall {
             thread: ThreadID(rawValue: violation.pointee.thread),
             phase: LoopPhase(rawValue: violation.pointee.phase) ?? .unknown,
             began: MonotonicInstant(nanoseconds: violation.pointee.began_ns),
-            length: .nanoseconds(Int64(clamping: violation.pointee.length_ns)),
-            stack: CapturedStack(
-                addresses: addresses, isTruncated: violation.pointee.is_truncated,
-                method: .signalFree))
+            length: .nanoseconds(Int64(clamping: violation.pointee.length_ns)), stack: stack)
     }
 }

@@ -93,10 +93,18 @@ package struct StackCopy {
         }
     }
 
-    /// A frame of an interpreter that has gone since is left out. Those of a recursion are read once.
-    private static func addresses(_ frames: UnsafeBufferPointer<stall_frame>) -> [CodeAddress] {
+    private var stack: CapturedStack {
+        CapturedStack(frames: frames, isTruncated: header.isTruncated, method: header.method)
+    }
+}
+
+extension CapturedStack {
+    /// A stack of `stall_frame` values. A frame of an interpreter that has gone since is left out; those of a recursion are
+    /// read once.
+    package init(frames: UnsafeRawBufferPointer, isTruncated: Bool, method: CaptureMethod) {
         var scripts: [PythonPlace: ScriptFrame?] = [:]
-        return frames.compactMap { frame in
+        let addresses = frames.bindMemory(to: stall_frame.self).compactMap {
+            frame -> CodeAddress? in
             guard frame.kind == STALL_FRAME_PYTHON else {
                 let kind = CodeAddressKind(rawValue: frame.kind.rawValue) ?? .returnAddress
                 return CodeAddress(frame.address, kind, isGuessed: frame.is_guessed)
@@ -109,18 +117,12 @@ package struct StackCopy {
             address.script = script
             return address
         }
+        self.init(addresses: addresses, isTruncated: isTruncated, method: method)
     }
 
     private struct PythonPlace: Hashable {
         var code: UInt64
         var position: UInt32
-    }
-
-    private var stack: CapturedStack {
-        let frames = frames.bindMemory(to: stall_frame.self)
-        return CapturedStack(
-            addresses: Self.addresses(frames),
-            isTruncated: header.isTruncated, method: header.method)
     }
 }
 

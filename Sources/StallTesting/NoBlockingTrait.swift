@@ -1,6 +1,5 @@
 // A trait for swift-testing: the test fails where it calls something that may block.
 
-internal import CBlockingCalls
 internal import StallBlocking
 public import Testing
 
@@ -10,8 +9,8 @@ public import Testing
 ///     @Test(.noBlocking) func `the timeline is read without blocking`() async throws { ... }
 ///
 /// However short the call was: a read of 2 ms is one of 4 s elsewhere. Calls that are repeated from one line at once count
-/// once; 16 others of a test are held, and one that makes more fails for that as well. Of synchronous code on threads that the test starts itself nothing
-/// is known. Tests without the trait are not affected, also in parallel.
+/// once; 16 others of a test are held, and one that makes more fails for that as well. Of synchronous code on threads
+/// that the test starts itself nothing is known. Tests without the trait are not affected, also in parallel.
 public struct NoBlockingTrait: TestTrait, SuiteTrait, TestScoping {
     let rules: [String]
 

@@ -5,10 +5,9 @@
 #ifdef __GLIBC__
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
-
-#include <string.h>
 
 #include "interpose.h"
 #include "stall_wait_calls.h"
@@ -18,15 +17,11 @@ extern int __ppoll_chk(struct pollfd *, nfds_t, const struct timespec *, const s
 // <sys/epoll.h> has this since glibc 2.35.
 extern int epoll_pwait2(int, struct epoll_event *, int, const struct timespec *, const sigset_t *);
 
-INTERPOSE(poll)
-INTERPOSE(ppoll)
-INTERPOSE(__poll_chk)
-INTERPOSE(__ppoll_chk)
-INTERPOSE(select)
-INTERPOSE(pselect)
-INTERPOSE(epoll_wait)
-INTERPOSE(epoll_pwait)
-INTERPOSE(epoll_pwait2)
+#define EACH_WAIT(ACTION) \
+    ACTION(poll) ACTION(ppoll) ACTION(__poll_chk) ACTION(__ppoll_chk) ACTION(select) ACTION(pselect) \
+    ACTION(epoll_wait) ACTION(epoll_pwait) ACTION(epoll_pwait2)
+
+EACH_WAIT(INTERPOSE)
 
 // A timeout in milliseconds, or a timespec.
 #define KIND_OF_TIMEOUT(timeout) ((timeout) == 0 ? 0 : STALL_BLOCKING_SLEEP)
@@ -71,30 +66,15 @@ WEAK int epoll_pwait2(
     int set, struct epoll_event *events, int count, const struct timespec *timeout, const sigset_t *mask) {
     RETURN_CALL(epoll_pwait2, KIND_OF_LIMIT(timeout), (set, events, count, timeout, mask));
 }
+
 // The definitions here, whichever of its name the linker has chosen.
 #define ALIAS(name) static __typeof__(name) behind_##name __attribute__((alias(#name)));
-ALIAS(poll)
-ALIAS(ppoll)
-ALIAS(__poll_chk)
-ALIAS(__ppoll_chk)
-ALIAS(select)
-ALIAS(pselect)
-ALIAS(epoll_wait)
-ALIAS(epoll_pwait)
-ALIAS(epoll_pwait2)
+EACH_WAIT(ALIAS)
 
-static void *find_behind(const char *name) {
-#define FOUND(function) \
-    if (strcmp(name, #function) == 0) return (void *)behind_##function;
-    FOUND(poll)
-    FOUND(ppoll)
-    FOUND(__poll_chk)
-    FOUND(__ppoll_chk)
-    FOUND(select)
-    FOUND(pselect)
-    FOUND(epoll_wait)
-    FOUND(epoll_pwait)
-    FOUND(epoll_pwait2)
+static void *find_behind(const char *searched) {
+#define RETURN_IF_SEARCHED(name) \
+    if (strcmp(searched, #name) == 0) return (void *)behind_##name;
+    EACH_WAIT(RETURN_IF_SEARCHED)
     return NULL;
 }
 

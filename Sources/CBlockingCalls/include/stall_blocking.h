@@ -1,5 +1,5 @@
 // Calls that may block, on threads where the app forbids them: the interposed functions of libc and libdispatch (Calls/)
-// report each to the handler. Only programs that import StallBlocking link this.
+// note each for a reader. Only programs that import StallBlocking link this.
 //
 // Blocking is forbidden on a thread while its loop is busy or a job of a task runs on it (stall_current.h), unless a scope of
 // `expected` is open. The first such call of a callout or job is noted, once it has returned, with the thread's stack; calls

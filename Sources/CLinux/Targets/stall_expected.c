@@ -29,7 +29,7 @@ static uint64_t *find(uint64_t task) {
     return 0;
 }
 
-bool stall_expected_add_task_until(uint64_t task, uint64_t until_ns) {
+bool stall_expected_add_task(uint64_t task, uint64_t until_ns) {
     forget_tasks_of_parent();
     if (task == 0 || find(task)) return false;
     for (int i = 0; i < STALL_EXPECTED_TASK_LIMIT; i++) {

@@ -28,8 +28,7 @@ static inline bool stall_expected_is_thread(void) {
 /// Notes that the task, by its address, is in a scope: one may suspend, and its thread then runs other tasks. False if
 /// that was noted before, or the table is full; then `stall_expected_remove_task` must not be called. Call both in the
 /// task itself.
-bool stall_expected_add_task_until(uint64_t task, uint64_t until_ns);
-static inline bool stall_expected_add_task(uint64_t task) { return stall_expected_add_task_until(task, UINT64_MAX); }
+bool stall_expected_add_task(uint64_t task, uint64_t until_ns);
 void stall_expected_remove_task(uint64_t task);
 /// Whether the task is in a scope, within its limit. Any thread; neither waits nor allocates. Costs one load while no task is.
 bool stall_expected_is_task(uint64_t task);

@@ -43,7 +43,7 @@ extension StallMonitor {
         _ body: nonisolated(nonsending) () async throws(Failure) -> Result
     ) async throws(Failure) -> Result {
         let task = stall_task_current()
-        let isAdded = stall_expected_add_task_until(task, MonotonicInstant.now.end(after: limit))
+        let isAdded = stall_expected_add_task(task, MonotonicInstant.now.end(after: limit))
         defer { if isAdded { stall_expected_remove_task(task) } }
         guard task != 0, agent != nil else { return try await body() }
         stall_jobs_learn_thread()

@@ -45,10 +45,9 @@ import Testing
         "StallDoor": ["StallAgent", "StallRunLoop", "CEpollDoor", "CLinux"],
         // Notes calls, and gives their lines in a test: the agent's report, a symbolizer.
         "StallBlocking": system.union([
-            "StallAgent", "StallModel", "StallCapture", "StallSymbols", "CBlockingCalls",
-            "CStackCapture", "CLinux",
+            "StallAgent", "StallModel", "StallCapture", "StallSymbols", "CBlockingCalls", "CLinux",
         ]),
-        "StallTesting": ["StallBlocking", "CBlockingCalls", "Testing"],
+        "StallTesting": ["StallBlocking", "Testing"],
         "StallAgentNIO": system.union([
             "StallAgent", "StallDoor", "StallModel", "StallRunLoop", "CLinux", "NIOCore",
             "NIOPosix", "ServiceLifecycle", "Dispatch",

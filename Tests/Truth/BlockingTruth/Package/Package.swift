@@ -1,5 +1,5 @@
 // swift-tools-version: 6.2
-// Somebody's package, whose tests must not block. scripts/truth-blocking compares what they print with the lines here that
+// A package of its own, whose tests must not block. scripts/truth-blocking compares what they print with the lines here that
 // are marked with `blocks:`.
 
 import PackageDescription
