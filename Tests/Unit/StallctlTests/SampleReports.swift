@@ -1,4 +1,5 @@
 import Foundation
+import StallAnalysis
 import StallModel
 import StallQuery
 import StallStore
@@ -24,6 +25,15 @@ enum SampleReports {
             id: id(number), app: app, version: version,
             buildID: BuildID(bytes: [0xab, 0xcd, 0xef, 0x01]),
             host: host, pid: 4711, bootID: "b00t", startTicks: 12345, started: noon)
+    }
+
+    /// The list of one report.
+    static func listing(of report: StallReport) -> Listing {
+        let entry = Listing.Entry(
+            report: summary(report), run: report.run,
+            signature: report.signature(by: DefaultGrouper()))
+        return Listing(
+            entries: [entry], reportCount: 1, shortIDs: ShortIDs(shown: [report.id], among: []))
     }
 
     /// The same report as ranking sees it: the stacks are numbers.

@@ -88,11 +88,7 @@ import Testing
 
     @Test func `a list has unknown durations, and data the number 0`() throws {
         let report = foreign()
-        let entry = Listing.Entry(
-            report: SampleReports.summary(report), run: report.run,
-            signature: report.signature(by: DefaultGrouper()))
-        let listing = Listing(
-            entries: [entry], reportCount: 1, shortIDs: ShortIDs(shown: [report.id], among: []))
+        let listing = SampleReports.listing(of: report)
         let row = ListView(listing: listing, terminal: .plain).lines[1]
         #expect(row.contains("  unknown  ") && row.contains("  sampled  "))
         let data = try JSONLines.line(listing.rows[0])

@@ -287,11 +287,7 @@ import Testing
     ) throws {
         #expect(duration.preciseCall == text)
         let report = Self.violation(3, lasting: duration)
-        let entry = Listing.Entry(
-            report: SampleReports.summary(report), run: report.run,
-            signature: report.signature(by: DefaultGrouper()))
-        let listing = Listing(
-            entries: [entry], reportCount: 1, shortIDs: ShortIDs(shown: [report.id], among: []))
+        let listing = SampleReports.listing(of: report)
         let row = ListView(listing: listing, terminal: .plain).lines[1]
         #expect(row.contains("  \(text)  ") && row.contains("  blocking  "), "\(row)")
     }
