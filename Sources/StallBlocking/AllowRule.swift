@@ -1,23 +1,36 @@
 // Functions that may block where the app forbids it.
 
-internal import Glibc
 internal import StallModel
 
-/// A pattern of functions, or of the images that they are in.
+/// Patterns of a function and of the image that it is in; all of them must match.
 struct AllowRule: Sendable {
-    private let pattern: String
-    private let isOfImage: Bool
+    private var functions: [Glob] = []
+    private var images: [Glob] = []
 
-    /// `Logger.*`, or `image libsqlite3.so*`.
+    /// `Logger.*`, `function Logger.*` or `image libsqlite3.so*`; several are separated by tabs.
     init(_ text: String) {
-        let mark = "image "
-        isOfImage = text.hasPrefix(mark)
-        pattern = isOfImage ? String(text.dropFirst(mark.count)) : text
+        for pattern in text.split(separator: "\t") {
+            if let image = pattern.rest(after: "image ") {
+                images.append(Glob(image))
+            } else {
+                functions.append(Glob(pattern.rest(after: "function ") ?? String(pattern)))
+            }
+        }
     }
 
     fileprivate func fits(_ frame: Frame) -> Bool {
-        guard let name = isOfImage ? frame.imageName : frame.function else { return false }
-        return fnmatch(pattern, name, 0) == 0
+        guard !functions.isEmpty || !images.isEmpty else { return false }
+        return functions.allSatisfy { frame.function.map($0.matches) ?? false }
+            && images.allSatisfy { glob in
+                (glob.pattern.contains("/") ? frame.imagePath : frame.imageName)
+                    .map(glob.matches) ?? false
+            }
+    }
+}
+
+extension Substring {
+    fileprivate func rest(after mark: String) -> String? {
+        hasPrefix(mark) ? String(dropFirst(mark.count)) : nil
     }
 }
 

@@ -155,7 +155,7 @@ private struct FrameVerdict {
             isLoop = base == .loop
             isEntryPoint = base == .entry
             self.rule = source + rule.reason(facts)
-        case .merge, .split: break  // apply to groups, not frames
+        case .merge, .split, .allow: break  // do not apply to frames
         }
         return true
     }

@@ -14,6 +14,8 @@ enum RuleAction: Hashable, Sendable {
     case keep
     /// The frame's callers do not count.
     case stop
+    /// The frame may call functions that block where the app forbids it. Grouping does not depend on it.
+    case allow
     /// Merge the matching groups.
     case merge(into: String)
     /// Split the matching group.

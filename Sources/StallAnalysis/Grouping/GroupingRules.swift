@@ -23,6 +23,8 @@ package struct GroupingRules: Sendable {
     package let text: String
     /// The user's merges and splits; the first that matches a group decides.
     let groupRules: [GroupingRule]
+    /// The rules of what may block, as the agent takes them.
+    package let allowed: [String]
     private let frameRules: [GroupingRule]
     /// Rules with only a function name without wildcards, by that name.
     private let byFunction: [String: [Int]]
@@ -51,7 +53,8 @@ package struct GroupingRules: Sendable {
         let rules = (user?.rules ?? []) + builtIn.rules
         (self.text, self.file) = (text, file)
         groupRules = rules.filter(\.isForGroups)
-        frameRules = rules.filter { !$0.isForGroups }
+        allowed = rules.flatMap(\.allowed)
+        frameRules = rules.filter { !$0.isForGroups && $0.action != .allow }
         var byFunction: [String: [Int]] = [:]
         var tried: [Int] = []
         for (index, rule) in frameRules.enumerated() {
@@ -115,6 +118,15 @@ extension GroupingRule {
         case .merge, .split: true
         default: false
         }
+    }
+
+    /// One rule of the agent's for each combination of its globs; none if it is not of what may block.
+    fileprivate var allowed: [String] {
+        guard action == .allow else { return [] }
+        let images = images.map { "image \($0.pattern)" }
+        let functions = functions.map { "function \($0.pattern)" }
+        guard !images.isEmpty, !functions.isEmpty else { return images + functions }
+        return images.flatMap { image in functions.map { "\(image)\t\($0)" } }
     }
 
     fileprivate var namesFunctionsOnly: Bool {

@@ -14,7 +14,7 @@ struct RulesText {
     static let version = "1"
 
     private(set) var rules: [GroupingRule] = []
-    /// All significant words: files with the same words have the same meaning.
+    /// All words that grouping depends on: files with the same words group alike.
     private(set) var words: [[String]] = []
 
     /// - Parameter file: The name in error messages; nil for the built-in rules.
@@ -23,13 +23,14 @@ struct RulesText {
         for (index, line) in lines.enumerated() {
             var reader = RuleReader(file: file, line: index + 1)
             try reader.split(line)
-            words.append(reader.words.map(\.text))
             if reader.take("rules") {
                 try reader.take("format \(Self.version)") { $0 == Self.version ? $0 : nil }
                 try reader.takeEnd()
             } else if !reader.isAtEnd {
                 rules.append(try reader.rule())
+                if rules.last?.action == .allow { continue }
             }
+            words.append(reader.words.map(\.text))
         }
         words.removeAll(where: \.isEmpty)
     }
@@ -140,7 +141,7 @@ private struct RuleReader {
     }
 
     private static let actions = [
-        "app", "skip", "keep", "stop", "wait", "base", "merge", "split",
+        "app", "skip", "keep", "stop", "wait", "base", "merge", "split", "allow",
         "system", "kernel", "thunk", "runtime", "allocator", "monitor",
     ]
     private static let keywords: Set = ["image", "module", "function", "path", "kind", "into"]
@@ -149,6 +150,7 @@ private struct RuleReader {
         switch name {
         case "keep": return .keep
         case "stop": return .stop
+        case "allow": return .allow
         case "merge": return .merge(into: "")  // its name follows the selectors
         case "wait":
             let classes = WaitClass.allCases.map(\.rawValue)
@@ -180,6 +182,7 @@ extension RuleAction {
     fileprivate var selectors: [String] {
         switch self {
         case .merge, .split: ["image", "module", "function", "path"]
+        case .allow: ["image", "function"]
         default: ["image", "module", "function", "kind"]
         }
     }

@@ -171,7 +171,7 @@ extension Signature {
             for step in path.functions { hash.combine(step.title) }
         case .split(.wait):
             hash.combine(wait?.rawValue)
-        case .classify, .wait, .base, .keep, .stop: return
+        case .classify, .wait, .base, .keep, .stop, .allow: return
         }
         hash.combine(UInt64(bitPattern: self.hash))
         self.hash = hash.value

@@ -41,6 +41,24 @@ import Testing
         #expect(try grouped(rules, stack).keyFrames == expected)
     }
 
+    /// An agent that has no rules file takes them one by one.
+    @Test func `what may block has no part in grouping`() throws {
+        let allowing = try GroupingRules(
+            """
+            skip  function a
+            allow function "b *" c image d* /e/*
+            allow image f
+            """, file: "r")
+        #expect(
+            allowing.allowed == [
+                "image d*\tfunction b *", "image d*\tfunction c", "image /e/*\tfunction b *",
+                "image /e/*\tfunction c", "image f",
+            ])
+        let skipping = try GroupingRules("skip function a", file: "r")
+        #expect(allowing.hash == skipping.hash && skipping.allowed.isEmpty)
+        #expect(try grouped("allow function *", stack).keyFrames == grouped("", stack).keyFrames)
+    }
+
     @Test(arguments: [
         (
             "clock_nanosleep <- usleep <- decode(_:) <- Blocker.channelRead(context:data:) <- NIOCore/ChannelHandlerContext.invokeChannelRead(_:) <- NIOPosix/BaseSocketChannel.readable() <- NIOPosix/SelectableEventLoop.run() <- NIOPosix/static MultiThreadedEventLoopGroup.runTheLoop(thread:) <- start_thread",
@@ -132,7 +150,7 @@ import Testing
     @Test(arguments: [
         (
             "skip function a\nwiat lock function b",
-            "r:2: expected an action: app, skip, keep, stop, wait, base, merge, split, system, kernel, thunk, runtime, allocator or monitor, not 'wiat'"
+            "r:2: expected an action: app, skip, keep, stop, wait, base, merge, split, allow, system, kernel, thunk, runtime, allocator or monitor, not 'wiat'"
         ),
         (
             "wait locks function a",

@@ -2,7 +2,7 @@
 
 /// A pattern for a whole name: `*` stands for any characters, `?` for one, `\` takes the next one as it is, and `\u{A}`
 /// stands for the character with that number.
-struct Glob: Hashable, Sendable {
+package struct Glob: Hashable, Sendable {
     fileprivate enum Piece: Hashable, Sendable {
         case byte(UInt8)
         case one
@@ -10,12 +10,12 @@ struct Glob: Hashable, Sendable {
     }
 
     /// As it was written.
-    let pattern: String
+    package let pattern: String
     private let pieces: [Piece]
     /// The name that alone fits, when the pattern has no wildcards.
-    let literal: String?
+    package let literal: String?
 
-    init(_ pattern: String) {
+    package init(_ pattern: String) {
         self.pattern = pattern
         var pieces: [Piece] = []
         var isEscaped = false
@@ -61,7 +61,7 @@ struct Glob: Hashable, Sendable {
     /// Whether the whole name matches.
     ///
     /// **Cost:** the length of the name times that of the pattern at worst; usually the first character decides.
-    func matches(_ name: String) -> Bool {
+    package func matches(_ name: String) -> Bool {
         var name = name
         return name.withUTF8 { matches($0) }
     }
