@@ -89,12 +89,14 @@ let modules: [Target] = [
     module("StallAgentC", ["StallAgent", "StallDoor", "CStallAgent"]),
     // With CWaitCalls a shared object of its own, which scripts/build-waits links.
     cModule("CStallWaits", ["CStallAgent", "CEpollDoor", "CLinux"]),
-    // Two objects that `stallctl run` loads into a program; scripts/build-preload links them.
+    // The objects that `stallctl run` loads into a program; scripts/build-preload links them.
     cModule("CStallPreload", ["CEpollDoor", "CLinux"]),
-    cModule("CPreloadDoor", ["CStallPreload", "CEpollDoor", "CLinux"]),
+    cModule("CBlockingDoor", ["CBlockingCalls"]),
+    cModule("CPreloadDoor", ["CStallPreload", "CBlockingDoor", "CEpollDoor", "CLinux"]),
     module(
         "StallPreload",
-        ["StallAgent", "StallDoor", "CWaitCalls", "CEpollDoor", "CStallPreload", log]),
+        ["StallAgent", "StallBlocking", "StallDoor", "CBlockingCalls", "CWaitCalls", "CEpollDoor"]
+            + ["CStallPreload", log]),
     cModule("CInspection", ["CStackCapture", "CLinux"]),
     module("StallInspection", ["StallModel", "CInspection", "CStackCapture"]),
     module("StallDoctor", ["StallAgent", "StallModel", "CLinux"]),

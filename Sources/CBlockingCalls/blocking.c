@@ -173,6 +173,17 @@ void *blocking_next(const char *name) { return dlsym(RTLD_NEXT, name); }
 
 // MARK: The readers
 
+static stall_blocking_set set_elsewhere;
+
+void stall_blocking_use(stall_blocking_set set) { set_elsewhere = set; }
+
+static void update(void) {
+    static const stall_blocking_core core = {blocking_is_forbidden_here, blocking_begin, blocking_end};
+    const bool is_watched = has_reader || owner_key;
+    __atomic_store_n(&blocking_is_watched, is_watched, __ATOMIC_RELEASE);
+    if (set_elsewhere) set_elsewhere(&core, is_watched);
+}
+
 static bool prepare(void) {
     if (!blocking_next("usleep")) return false;
     if (!stacks) stacks = stall_own_stack_create();
@@ -186,10 +197,6 @@ static bool prepare(void) {
     if (memory == MAP_FAILED) return false;
     slots = memory;
     return true;
-}
-
-static void update(void) {
-    __atomic_store_n(&blocking_is_watched, has_reader || owner_key, __ATOMIC_RELEASE);
 }
 
 bool stall_blocking_start(void (*call)(void *), void *context) {

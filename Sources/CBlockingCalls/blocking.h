@@ -42,6 +42,13 @@ HIDDEN blocking_call blocking_begin(
 /// It has returned: it is reported. Preserves errno.
 HIDDEN void blocking_end(const blocking_call *call);
 
+/// These, in another object than the interposed functions (CBlockingDoor).
+struct stall_blocking_core {
+    bool (*is_forbidden_here)(uintptr_t frame);
+    blocking_call (*begin)(const char *name, stall_blocking_kind kind, uintptr_t frame, uintptr_t caller);
+    void (*end)(const blocking_call *call);
+};
+
 /// The next definition of a function, which a constructor asks for once; NULL in a static program.
 HIDDEN void *blocking_next(const char *name);
 

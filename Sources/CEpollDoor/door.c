@@ -67,7 +67,10 @@ stall_door *stall_door_open(uint64_t calls) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, make_key);
     stall_door *before = door_of_thread;
-    if (before && add_watcher(before)) return before;
+    if (before && add_watcher(before)) {
+        stall_current_keep(before->beacon);
+        return before;
+    }
     stall_door *door = has_key ? make_door(calls) : NULL;
     if (!door) return NULL;
     door->watchers = 1;

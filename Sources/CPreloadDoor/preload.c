@@ -23,11 +23,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "blocking_door.h"
 #include "preload_environment.h"
 
 enum { OFF, READY_TO_LOAD, LOADING, STARTING, RUNNING };
 // Longer than loading takes on a loaded machine.
 enum { LONGEST_WAIT_NS = 1000000000 };
+
+// Of libstallwatch-blocking.so, if that is loaded as well.
+extern __typeof__(stallwatch_blocking_set) stallwatch_blocking_set __attribute__((weak));
 
 static uint32_t state = OFF;
 static pid_t process;
@@ -88,7 +92,7 @@ static bool load_agent(void) {
 
 static bool restart_agent(void) {
     set_state(STARTING);
-    return agent.restart();
+    return agent.restart(&environment.settings);
 }
 
 // On a thread of its own: the one that waits may have a small stack, and does not wait for this.
@@ -148,10 +152,15 @@ static void in_child(void) {
     process = getpid();
     if (__atomic_load_n(&state, __ATOMIC_RELAXED) == OFF) return;
     __atomic_store_n(&state, environment.follows_children ? READY_TO_LOAD : OFF, __ATOMIC_RELEASE);
+    if (environment.settings.set_blocking && !environment.follows_children) stallwatch_blocking_set(NULL, false);
 }
 
 // Nothing of the agent is being set up while the program's destructors run.
-static void at_exit(void) { preload_wait_for_agent(LONGEST_WAIT_NS); }
+static void at_exit(void) {
+    preload_wait_for_agent(LONGEST_WAIT_NS);
+    const stall_preload_agent *running = preload_agent();
+    if (running && environment.settings.set_blocking) running->finish();
+}
 
 // Programs that are linked with libseccomp confine themselves, usually before they wait for anything.
 static bool needs_filter_library(void) {
@@ -172,6 +181,7 @@ static bool needs_filter_library(void) {
 __attribute__((constructor)) static void begin(void) {
     const int saved = errno;
     environment = preload_read_environment();
+    environment.settings.set_blocking = environment.forbids_blocking ? stallwatch_blocking_set : NULL;
     if (environment.is_wanted && !needs_filter_library() && pthread_atfork(before_fork, NULL, in_child) == 0) {
         process = getpid();
         filter_mode = prctl(PR_GET_SECCOMP, 0, 0, 0, 0);

@@ -8,7 +8,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-static const char library[] = "libstallwatch-preload.so";
+static const char *const libraries[] = {"libstallwatch-preload.so", "libstallwatch-blocking.so"};
 
 static const char *value_of(const char *name) {
     const char *value = getenv(name);
@@ -33,10 +33,13 @@ static const char *file_name(const char *path) {
 static bool is_library(const char *path, size_t length) {
     const char *slash = memrchr(path, '/', length), *name = slash ? slash + 1 : path;
     const size_t rest = length - (size_t)(name - path);
-    return rest == strlen(library) && memcmp(name, library, rest) == 0;
+    for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
+        if (rest == strlen(libraries[i]) && memcmp(name, libraries[i], rest) == 0) return true;
+    }
+    return false;
 }
 
-// LD_PRELOAD without this object; the others stay, in their order. The linker accepts spaces and colons between them.
+// LD_PRELOAD without these objects; the others stay, in their order. The linker accepts spaces and colons between them.
 static void leave_preload(void) {
     const char *all = getenv("LD_PRELOAD");
     if (!all) return;
@@ -141,9 +144,11 @@ preload_environment preload_read_environment(void) {
         .store = store_path(),
         .settings = copy_of("STALLWATCH_SETTINGS"),
         .threshold_ms = milliseconds >= 20 && milliseconds <= 86400000 ? (uint32_t)milliseconds : 0,
+        .allowed = copy_of("STALLWATCH_ALLOW_BLOCKING"),
         .records_all_threads = threads && strcmp(threads, "all") == 0,
         .logs = is_set("STALLWATCH_LOG"),
     };
+    read.forbids_blocking = is_set("STALLWATCH_FORBID_BLOCKING");
     read.is_wanted = read.settings.store && !is_set("STALLWATCH_DISABLED");
     if (!read.follows_children) remove_variables();
     return read;

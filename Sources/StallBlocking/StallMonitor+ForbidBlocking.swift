@@ -20,10 +20,10 @@ extension StallMonitor {
     /// For tests and staging, not for production: every call of these functions in the process passes through this
     /// module, and each report interrupts the call's thread for about 0.1 ms. Not for programs linked with
     /// `-static-executable`. Calls that a library makes without libc, or libc within itself, are not seen. One monitor of
-    /// a process forbids blocking; the last one that does.
+    /// a process forbids blocking; the last one that does. A forked child forbids it again, after `restartAfterFork()`.
     ///
     /// - Parameter rules: Functions that may block, whatever calls them and whatever they call: patterns with `*` and `?`
-    ///   of their names in reports, after `image` of the file names of their images.
+    ///   of their names in reports, after `image` of the file names of their images, or of their paths with a `/`.
     /// - Returns: The ban, which lasts until its ``BlockingBan/end()`` or the monitor's, whether it is kept or not.
     @discardableResult
     public func forbidBlocking(allowing rules: [String] = []) -> BlockingBan {

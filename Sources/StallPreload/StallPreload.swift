@@ -1,10 +1,12 @@
 // libstallwatch-agent.so: the agent in a program that was not built with it. libstallwatch-preload.so (CStallPreload)
 // loads it and decides which threads are loops; here their waits are watched.
 
+internal import CBlockingCalls
 internal import CEpollDoor
 package import CStallPreload
 internal import Logging
 internal import StallAgent
+internal import StallBlocking
 internal import StallDoor
 internal import Synchronization
 
@@ -29,12 +31,14 @@ package func start(
     guard let started = try? StallMonitor.start(configuration(settings.pointee)),
         started.isWatching
     else { return false }
+    forbidBlocking(settings.pointee, started)
     running.store(
         UInt(bitPattern: Unmanaged.passRetained(started).toOpaque()), ordering: .releasing)
     agent.initialize(
         to: stall_preload_agent(
             watch: watch, unwatch: unwatch, enter: stall_door_told_enter,
-            leave: stall_door_told_leave, restart: { monitor?.restartAfterFork() ?? false }))
+            leave: stall_door_told_leave, restart: restart,
+            finish: { _ = monitor?.stop(within: .seconds(2)) }))
     return true
 }
 
@@ -51,6 +55,20 @@ private func configuration(_ given: stall_preload_settings) -> StallMonitor.Conf
         wanted.logger = Logger(label: "stallwatch", factory: { _ in SwiftLogNoOpLogHandler() })
     }
     return wanted
+}
+
+private func forbidBlocking(_ given: stall_preload_settings, _ monitor: StallMonitor) {
+    guard let set = given.set_blocking else { return }
+    let rules = given.allowed.map { String(cString: $0).split(separator: "\n").map(String.init) }
+    stall_blocking_use(set)
+    monitor.forbidBlocking(allowing: rules ?? [])
+}
+
+/// In a forked child.
+private func restart(_ settings: UnsafePointer<stall_preload_settings>) -> Bool {
+    guard let monitor, monitor.restartAfterFork() else { return false }
+    forbidBlocking(settings.pointee, monitor)
+    return true
 }
 
 private typealias IsOver = @convention(c) (UnsafeRawPointer) -> Bool

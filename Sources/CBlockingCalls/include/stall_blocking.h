@@ -37,6 +37,14 @@ typedef struct {
     stall_frame frames[STALL_VIOLATION_FRAMES];  ///< the caller of the function first
 } stall_violation;
 
+/// The functions that the interposed ones of another object call.
+typedef struct stall_blocking_core stall_blocking_core;
+/// Gives that object these functions, once, and says whether calls are watched.
+typedef void (*stall_blocking_set)(const stall_blocking_core *_Nullable core, bool is_watched);
+
+/// The program calls the interposed functions of another object, and not this one's. Before the start.
+void stall_blocking_use(stall_blocking_set _Nonnull set);
+
 /// Starts to hand violations over, to one reader; `wake` is called after each on the thread that blocked, with `context`:
 /// it must neither allocate nor wait. False without memory, in a program without dynamic libc, or if a reader exists.
 bool stall_blocking_start(void (*_Nonnull wake)(void *_Nullable context), void *_Nullable context);

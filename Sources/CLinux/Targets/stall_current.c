@@ -16,11 +16,21 @@ static void forget(void *beacon) {
     stall_beacon_release(beacon);
 }
 
-static void make_key(void) { has_key = pthread_key_create(&key, forget) == 0; }
+// The watches of a forked child's parent are not its own.
+static void forget_in_child(void) { stall_current_beacon = NULL; }
+
+static void make_key(void) {
+    has_key = pthread_key_create(&key, forget) == 0;
+    pthread_atfork(NULL, NULL, forget_in_child);
+}
 
 void stall_current_keep(stall_beacon *beacon) {
     pthread_once(&once, make_key);
-    if (!has_key || kept == beacon) return;
+    if (!has_key) return;
+    if (kept == beacon) {
+        if (!stall_current_beacon) stall_current_beacon = beacon;  // in a forked child
+        return;
+    }
     stall_beacon_retain(beacon);
     stall_beacon *old = kept;
     if (pthread_setspecific(key, beacon) != 0) return stall_beacon_release(beacon);

@@ -6,7 +6,9 @@
 #include <ucontext.h>
 
 #include "../Architecture/architecture.h"
+#include "../Python/python_frames.h"
 #include "stack_unwinder.h"
+#include "stall_clock.h"
 #include "stall_memory.h"
 
 // Deeper parts of the stack are read piece by piece.
@@ -15,6 +17,8 @@ enum { COPIED_BYTES = 64 << 10, OWN_FRAMES = 8 };
 struct stall_own_stack {
     stall_unwinder *unwinder;
     uint32_t is_taken;
+    python_stack python;
+    python_other_part python_part;
     uint8_t bytes[COPIED_BYTES];
 };
 
@@ -39,8 +43,12 @@ int32_t stall_own_stack_capture(
     const stall_stack_copy copy = {
         own->bytes, base, stall_read_memory(own->bytes, base, COPIED_BYTES), .is_live = true};
     stall_unwinder_refresh(own->unwinder);
-    const uint32_t count =
-        stall_unwind(own->unwinder, &registers, &copy, frames, (uint32_t)capacity, is_truncated);
+    uint32_t count = stall_unwind(own->unwinder, &registers, &copy, frames, (uint32_t)capacity, is_truncated);
+    stall_python_read(stall_gettid(), &own->python);
+    if (own->python.count > 0) {
+        count = stall_python_insert(
+            &own->python, own->unwinder, &own->python_part, frames, count, (uint32_t)capacity, *is_truncated);
+    }
     __atomic_store_n(&own->is_taken, 0, __ATOMIC_RELEASE);
     // The frames between this function and the caller are those of the report itself.
     uint32_t first = 0;

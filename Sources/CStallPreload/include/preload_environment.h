@@ -5,6 +5,7 @@
 typedef struct {
     bool is_wanted;        ///< this program is to be watched
     bool follows_children;
+    bool forbids_blocking;
     stall_preload_settings settings;
 } preload_environment;
 

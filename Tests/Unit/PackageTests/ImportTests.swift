@@ -58,7 +58,8 @@ import Testing
         "StallTracing": ["CLinux", "Tracing"],
         "StallAgentC": ["StallAgent", "StallDoor", "CStallAgent", "Dispatch"],
         "StallPreload": [
-            "StallAgent", "StallDoor", "CEpollDoor", "CStallPreload", "Logging", "Synchronization",
+            "StallAgent", "StallBlocking", "StallDoor", "CBlockingCalls", "CEpollDoor",
+            "CStallPreload", "Logging", "Synchronization",
         ],
         // Other processes, seen from outside: threads, stacks and tasks.
         "StallInspection": system.union(["StallModel", "CInspection", "CStackCapture"]),
