@@ -29,11 +29,18 @@ struct Run: ParsableCommand {
             loaded into the tests, unless --follow-children is given. With --kill-after
             the processes are then ended, and the status is 124.
 
+            With --forbid-blocking, calls that may block in a callout of a watched loop
+            are reported as well, however short they are: reads of files, sleeps,
+            lookups of names, contended locks. 'stallctl top --state blocking' ranks
+            them. Rules 'allow' of the grouping rules say what may block. Meant for
+            tests and staging.
+
             EXAMPLES
               stallctl run -- python3 app.py
               stallctl run --summary --threshold 100ms -- node server.js
               stallctl run --app shop --app-version 2.3 --store /tmp/s.sqlite -- ./shop
               stallctl run --follow-children -- nginx -g 'daemon off;'
+              stallctl run --forbid-blocking --summary -- ./server
               stallctl run --kill-after 30s -- swift test --parallel
               stallctl run --deadline 25m --format github -- swift test
             """)
@@ -73,6 +80,11 @@ struct Run: ParsableCommand {
     @Flag(help: "Watch also the processes that the program starts.")
     var followChildren = false
 
+    @Flag(help: "Report calls that may block in callouts of its loops, however short they are.")
+    var forbidBlocking = false
+
+    @OptionGroup var grouping: GroupingOptions
+
     @OptionGroup(title: "Options for 'swift test'") var tests: TestOptions
 
     @Argument(
@@ -92,6 +104,11 @@ struct Run: ParsableCommand {
         if SwiftTestCommand(command) == nil, let name = tests.given {
             throw ValidationError("\(name) is for 'swift test'; the command is '\(program)'.")
         }
+        if SwiftTestCommand(command) != nil, forbidBlocking, !followChildren {
+            throw ValidationError(
+                "--forbid-blocking needs --follow-children for 'swift test': the tests are another process."
+            )
+        }
         if let app, app.isEmpty { throw ValidationError("--app is empty; expected a name.") }
         if let store {
             try StoreOptions.checkPaths([store])
@@ -108,6 +125,10 @@ struct Run: ParsableCommand {
             throw ExitCode(error.exitCode)
         }
         var environment = RunEnvironment(ProcessInfo.processInfo.environment)
+        if forbidBlocking {
+            let rules = try grouping.rules(forStore: environment.storePath(option: store))
+            environment.forbidBlocking(allowing: rules.allowed)
+        }
         if let test = SwiftTestCommand(command) {
             if followChildren || summary { prepare(&environment, for: program) }
             return try run(test, program, environment)
@@ -132,9 +153,10 @@ struct Run: ParsableCommand {
             if let reason = subject.obstacle {
                 say("stallctl: \(command[0]) is not watched itself: \(reason.sentence)".printable)
             }
-            let library = try PreloadLibrary.find()
+            let libraries: [PreloadLibrary] = forbidBlocking ? [.loops, .blocking] : [.loops]
+            let paths = try libraries.map { try $0.find() }
             try checkStore(environment.storePath(option: store))
-            environment.preload(library)
+            environment.preload(paths)
         } catch {
             return say("stallctl: \(error)".printable)
         }
@@ -207,16 +229,27 @@ struct Run: ParsableCommand {
         if !followChildren || app != nil { filter.apps = [app ?? program.name] }
         filter.since = began
         let store = try StoreOptions.open(path: path)
+        let stalls = try ranking(of: filter, by: .total, in: store, path)
+        guard forbidBlocking else { return stalls }
+        filter.verdicts = [.blocking]
+        return try stalls + [""] + ranking(of: filter, by: .count, in: store, path)
+    }
+
+    private func ranking(
+        of filter: ReportFilter, by order: RankingOrder, in store: any QueryableStore,
+        _ path: String
+    ) throws -> [String] {
         let limit = 10
-        let question = try GroupingOptions.parse([]).question(to: store, filter)
-        let ranking = try question.ranking(by: .total, limit: limit)
+        let question = try grouping.question(to: store, filter)
+        let ranking = try question.ranking(by: order, limit: limit)
         let holders = try ranking.lockHolders(in: store, limit: limit, rules: question.rules)
+        let calls = try ranking.blockingCalls(in: store, limit: limit)
         var terminal = Terminal.standardOutput(color: .auto)
         terminal.usesColor = terminal.usesColor && isatty(STDERR_FILENO) == 1
         terminal.usesLinks = false
         return TopView(
             ranking: ranking, limit: limit, frameCount: 2, storeOptions: [path], holders: holders,
-            terminal: terminal
+            calls: calls, terminal: terminal
         ).lines
     }
 }

@@ -1,13 +1,16 @@
-// The object that `run` loads into programs.
+// The objects that `run` loads into programs.
 
 internal import Foundation
 internal import Glibc
 
-enum PreloadLibrary {
-    static let name = "libstallwatch-preload.so"
+enum PreloadLibrary: String {
+    /// Finds the loops, and loads the agent.
+    case loops = "libstallwatch-preload.so"
+    /// Calls that may block.
+    case blocking = "libstallwatch-blocking.so"
 
     /// The first of: beside stallctl, as in a checkout; `../lib/stallwatch`, as it is installed.
-    static func find() throws -> String {
+    func find() throws -> String {
         let executable =
             try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         let folder = String(executable[..<(executable.lastIndex(of: "/") ?? executable.endIndex)])
@@ -15,11 +18,11 @@ enum PreloadLibrary {
             from: [folder, folder + "/../lib/stallwatch"], isReadable: { access($0, R_OK) == 0 })
     }
 
-    static func choose(from folders: [String], isReadable: (String) -> Bool) throws -> String {
-        let paths = folders.map { $0 + "/" + name }
+    func choose(from folders: [String], isReadable: (String) -> Bool) throws -> String {
+        let paths = folders.map { $0 + "/" + rawValue }
         guard let path = paths.first(where: isReadable) else {
             throw RunProblem(
-                "not watched: \(name) is neither beside stallctl nor in ../lib/stallwatch; in a checkout, 'make preload' builds it"
+                "not watched: \(rawValue) is neither beside stallctl nor in ../lib/stallwatch; in a checkout, 'make preload' builds it"
             )
         }
         let real = realpath(path, nil).map { pointer in
@@ -30,7 +33,7 @@ enum PreloadLibrary {
         // The dynamic linker takes both for separators.
         guard !absolute.contains(where: { $0 == " " || $0 == ":" }) else {
             throw RunProblem(
-                "not watched: the path of \(name) contains a space or a colon: \(absolute)")
+                "not watched: the path of \(rawValue) contains a space or a colon: \(absolute)")
         }
         return absolute
     }

@@ -17,10 +17,18 @@ struct RunEnvironment {
 
     mutating func set(_ name: String, _ value: String) { added.append((name, value)) }
 
-    /// Makes the dynamic linker load the object before the program's own libraries.
-    mutating func preload(_ path: String) {
-        preloaded = [path, given["LD_PRELOAD"]].compactMap(\.self).filter { !$0.isEmpty }
+    /// Makes the dynamic linker load the objects before the program's own libraries.
+    mutating func preload(_ paths: [String]) {
+        preloaded = (paths + [given["LD_PRELOAD"] ?? ""]).filter { !$0.isEmpty }
             .joined(separator: ":")
+    }
+
+    /// - Parameter rules: Of what may block all the same.
+    mutating func forbidBlocking(allowing rules: [String]) {
+        set("STALLWATCH_FORBID_BLOCKING", "1")
+        if !rules.isEmpty {
+            set("STALLWATCH_ALLOW_BLOCKING", rules.joined(separator: "\n"))
+        }
     }
 
     /// Lists what was added, for its removal in the program.

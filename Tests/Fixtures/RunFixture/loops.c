@@ -138,10 +138,50 @@ static void serve_among_forks(void) {
     printf("held %ld\n", (long)held);
 }
 
-static void request(void) {
+static void request_for(int milliseconds) {
     int pair[2];
     socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
-    wait_one(pair[0], REST_MS);
+    wait_one(pair[0], milliseconds);
+}
+
+static void request(void) { request_for(REST_MS); }
+
+static volatile int calls;
+
+// Calls that may block, each in a callout of its own; the last one right before the program's end. None is a tail call.
+__attribute__((noinline)) static void nap(void) {
+    usleep(100);
+    calls++;
+}
+
+__attribute__((noinline)) static void answer(void) {
+    request_for(1);
+    calls++;
+}
+
+__attribute__((noinline)) static void last(void) {
+    usleep(200);
+    calls++;
+}
+
+// What never waits.
+__attribute__((noinline)) static void compute(void) {
+    const int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    uint64_t value;
+    pthread_mutex_lock(&mutex);
+    pthread_mutex_unlock(&mutex);
+    if (read(event, &value, sizeof value) > 0) abort();
+    close(event);
+}
+
+static void serve_blocking(void) {
+    void (*const callouts[])(void) = {compute, nap, compute, answer, last};
+    const int set = make_set();
+    for (int i = 0; i < 5; i++) wait_for(set, SHORT_MS);
+    for (size_t i = 0; i < sizeof callouts / sizeof *callouts; i++) {
+        wait_for(set, SHORT_MS);
+        callouts[i]();
+    }
 }
 
 static void run_threads(int count, void *(*body)(void *)) {
@@ -282,6 +322,18 @@ int main(int count, char **words) {
         snprintf(command, sizeof command, "exec '%s' epoll", words[0]);
         const int status = system(command);
         printf("status %d\n", status);
+    }
+    if (strcmp(scenario, "blocking") == 0) serve_blocking();
+    if (strcmp(scenario, "blocking-child") == 0) {
+        serve(compute);
+        const pid_t child = fork();
+        if (child == 0) {
+            serve_blocking();
+            exit(0);
+        }
+        int status = 0;
+        waitpid(child, &status, 0);
+        printf("child %d\n", status);
     }
     if (strcmp(scenario, "closed") == 0) {
         close_range(3, ~0U, 0);

@@ -119,7 +119,7 @@ import Testing
         ])
         #expect(environment.storePath(option: nil) == "/var/lib/a/stalls.sqlite")
         #expect(environment.storePath(option: "/tmp/s") == "/tmp/s")
-        environment.preload("/lib/libstallwatch-preload.so")
+        environment.preload(["/lib/libstallwatch-preload.so"])
         environment.set("STALLWATCH_APP", "a b")
         environment.set("STALLWATCH_THREADS", "all")
         environment.finish()
@@ -138,10 +138,10 @@ import Testing
         try withTemporaryDirectory { directory in
             let folder = directory.appending(path: "a b")
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-            try Data().write(to: folder.appending(path: PreloadLibrary.name))
+            try Data().write(to: folder.appending(path: PreloadLibrary.loops.rawValue))
             for folders in [[folder.path], ["/nowhere"]] {
                 #expect(throws: RunProblem.self) {
-                    try PreloadLibrary.choose(
+                    try PreloadLibrary.loops.choose(
                         from: folders, isReadable: FileManager.default.fileExists(atPath:))
                 }
             }

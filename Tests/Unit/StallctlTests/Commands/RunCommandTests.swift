@@ -306,24 +306,25 @@ import Testing
         }
     }
 
+    static func functions(definedIn object: String) throws -> Set<String> {
+        let said = try Oracle.run(
+            "/usr/bin/env",
+            ["nm", "-D", "--defined-only", BuiltProgram.directory.appending(path: object).path])
+        let words = said.output.split(separator: "\n").map { $0.split(separator: " ") }
+        return Set(
+            words.filter { $0.count == 3 && $0[1].allSatisfy(\.isUppercase) }.map { String($0[2]) })
+    }
+
     /// The doors and nothing else stand before what the program has; the Swift runtime stays inside.
     @Test func `the objects define the wait functions and one function of the agent`() throws {
         _ = try Self.built.get()
-        func defined(_ name: String) throws -> Set<String> {
-            let said = try Oracle.run(
-                "/usr/bin/env",
-                ["nm", "-D", "--defined-only", BuiltProgram.directory.appending(path: name).path])
-            let words = said.output.split(separator: "\n").map { $0.split(separator: " ") }
-            return Set(
-                words.filter { $0.count == 3 && $0[1].allSatisfy(\.isUppercase) }
-                    .map { String($0[2]) })
-        }
         #expect(
-            try defined("libstallwatch-preload.so") == [
+            try Self.functions(definedIn: "libstallwatch-preload.so") == [
                 "epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "__poll_chk",
                 "__ppoll_chk",
                 "select", "pselect",
             ])
-        #expect(try defined("libstallwatch-agent.so") == ["stallwatch_preload_start"])
+        #expect(
+            try Self.functions(definedIn: "libstallwatch-agent.so") == ["stallwatch_preload_start"])
     }
 }
