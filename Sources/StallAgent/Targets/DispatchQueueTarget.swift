@@ -35,9 +35,13 @@ final class DispatchQueueTarget: MonitoredTarget, ProbeTarget, @unchecked Sendab
         postProbe = post
         let phase = isMain ? LoopPhase.mainQueue : .block
         stall_beacon_publish_callout(beacon.pointer, phase.rawValue)
+        if let object { _ = stall_watched_queue_add(object, beacon.pointer, phase.rawValue) }
     }
 
-    deinit { releasePassedOn() }
+    deinit {
+        stall_watched_queue_remove(beacon.pointer)
+        releasePassedOn()
+    }
 
     // MARK: The probe thread's side
 
