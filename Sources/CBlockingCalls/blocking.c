@@ -11,6 +11,8 @@
 #include "stall_clock.h"
 #include "stall_current.h"
 #include "stall_expected.h"
+#include "stall_handler.h"
+#include "stall_memory.h"
 #include "stall_own_stack.h"
 #include "stall_system_call.h"
 #include "stall_task_note.h"
@@ -30,6 +32,8 @@ bool blocking_is_watched;
 
 static slot *slots;
 static stall_own_stack *stacks;
+// That all of this belongs to. In a child after fork no thread reads it, and some that wrote it are gone.
+static int32_t process;
 static uint64_t last_number;
 static bool has_reader;
 static const void *owner_key;
@@ -43,6 +47,8 @@ static struct {
 
 static __thread struct {
     uintptr_t frame;    // of the call that is being noted; 0: none
+    uintptr_t caller;   // of that call, and its callout or job
+    uint64_t work;
     uint64_t reported;  // the callout or job of the last one
     uint64_t owner;     // of the call
     uint64_t last_owner;
@@ -51,6 +57,7 @@ static __thread struct {
 
 // Changes with each callout and job.
 static uint64_t current_work(const stall_beacon *beacon) {
+    if (!beacon) return 0;
     return __atomic_load_n(&beacon->word, __ATOMIC_RELAXED) ^ __atomic_load_n(&beacon->callout, __ATOMIC_RELAXED) << 40;
 }
 
@@ -76,9 +83,16 @@ static bool is_on_signal_stack(void) {
     return stall_system_call(SYS_sigaltstack, 0, (uintptr_t)&stack, 0, 0, 0, 0) == 0 && stack.ss_flags & SS_ONSTACK;
 }
 
+// Whether a call that is being noted makes this one. If it was left by longjmp, its frame is gone: the stack ends above it, or
+// another function's variables are there.
+static bool is_made_by_call(uintptr_t frame) {
+    if (own.frame == 0 || frame >= own.frame || own.work != current_work(stall_current_beacon)) return false;
+    uintptr_t caller = 0;
+    return !stall_read_exactly(&caller, own.frame + sizeof caller, sizeof caller) || caller == own.caller;
+}
+
 bool blocking_is_forbidden_here(uintptr_t frame) {
-    // A call that was left by longjmp is over: its frame is gone.
-    if ((own.frame != 0 && frame < own.frame) || stall_expected_is_thread()) return false;
+    if (is_made_by_call(frame) || stall_expected_is_thread()) return false;
     own.owner = current_owner();
     if (own.owner == 0) {
         const stall_beacon *beacon = stall_current_beacon;
@@ -89,6 +103,8 @@ bool blocking_is_forbidden_here(uintptr_t frame) {
 }
 
 blocking_call blocking_begin(const char *name, stall_blocking_kind kind, uintptr_t frame, uintptr_t caller) {
+    own.caller = caller;
+    own.work = current_work(stall_current_beacon);
     own.frame = frame;
     return (blocking_call){name, stall_monotonic_ns(), caller, kind};
 }
@@ -125,6 +141,8 @@ static bool is_repeated(uintptr_t caller) {
 }
 
 static void note(const blocking_call *call, uint64_t now) {
+    // A child has a copy of the slots, or, after vfork, the parent's own.
+    if (stall_own_process() != process) return;
     slot *slot = claim_slot(own.owner);
     if (!slot) return;
     const stall_beacon *beacon = stall_current_beacon;
@@ -156,17 +174,30 @@ static void note(const blocking_call *call, uint64_t now) {
     if (own.owner == 0) wake.call(wake.context);
 }
 
+// A handler that leaves by siglongjmp, or a cancellation, would keep the slot and the capture. Returns the mask before.
+static uint64_t block_signals(void) {
+    const uint64_t blocked = ~stall_forced_signals();
+    uint64_t before = 0;
+    stall_system_call(SYS_rt_sigprocmask, SIG_BLOCK, (uintptr_t)&blocked, (uintptr_t)&before, sizeof before, 0, 0);
+    return before;
+}
+
+static void restore_signals(uint64_t before) {
+    stall_system_call(SYS_rt_sigprocmask, SIG_SETMASK, (uintptr_t)&before, 0, sizeof before, 0, 0);
+}
+
 void blocking_end(const blocking_call *call) {
     const int saved = errno;
-    const uint64_t now = stall_monotonic_ns();
+    const uint64_t now = stall_monotonic_ns(), signals = block_signals();
     if (own.owner != 0) {
         if (!is_repeated(call->caller)) note(call, now);
     } else if (__atomic_load_n(&has_reader, __ATOMIC_ACQUIRE)) {
         note(call, now);
-        if (stall_current_beacon) own.reported = current_work(stall_current_beacon);
+        own.reported = current_work(stall_current_beacon);
     }
     own.frame = 0;
     errno = saved;
+    restore_signals(signals);
 }
 
 void *blocking_next(const char *name) { return dlsym(RTLD_NEXT, name); }
@@ -184,8 +215,20 @@ static void update(void) {
     if (set_elsewhere) set_elsewhere(&core, is_watched);
 }
 
+// The notes of the parent are the parent's, and a thread that is not here may have been capturing.
+static void forget_parent(void) {
+    stacks = NULL;
+    slots = NULL;
+    has_reader = false;
+    owner_key = NULL;
+    dropped = 0;
+    update();
+}
+
 static bool prepare(void) {
     if (!blocking_next("usleep")) return false;
+    if (process != stall_own_process()) forget_parent();
+    process = stall_own_process();
     if (!stacks) stacks = stall_own_stack_create();
     if (!stacks || slots) return stacks != NULL;
     // Once, so that the loader has looked up all that it calls before a handler of a signal comes there.
@@ -200,7 +243,7 @@ static bool prepare(void) {
 }
 
 bool stall_blocking_start(void (*call)(void *), void *context) {
-    if (has_reader || !prepare()) return false;
+    if (!prepare() || has_reader) return false;
     wake.call = call;
     wake.context = context;
     __atomic_store_n(&has_reader, true, __ATOMIC_RELEASE);
