@@ -21,9 +21,11 @@ extern bool blocking_is_watched HIDDEN;
 /// one in this callout. Preserves errno.
 HIDDEN bool blocking_is_forbidden_here(uintptr_t frame);
 
+#define blocking_is_forbidden_anywhere() \
+    __builtin_expect(__atomic_load_n(&blocking_is_watched, __ATOMIC_ACQUIRE), 0)
+
 #define blocking_is_forbidden() \
-    (__builtin_expect(__atomic_load_n(&blocking_is_watched, __ATOMIC_ACQUIRE), 0) \
-        && blocking_is_forbidden_here((uintptr_t)__builtin_frame_address(0)))
+    (blocking_is_forbidden_anywhere() && blocking_is_forbidden_here((uintptr_t)__builtin_frame_address(0)))
 
 /// A call that is being made.
 typedef struct {

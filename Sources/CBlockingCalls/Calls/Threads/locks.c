@@ -1,4 +1,5 @@
-// Locks: the first attempt is the one that does not wait, so a lock that is free is never reported.
+// Locks: the first attempt is the one that does not wait, so a lock that is free is never reported. It comes before the
+// question whether blocking is forbidden here, which makes a system call.
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE
 #include <features.h>
@@ -27,10 +28,11 @@ static bool fails_at_once(const pthread_mutex_t *mutex) {
 static bool is_own_writer(const pthread_rwlock_t *lock) { return lock->__data.__cur_writer == stall_own_thread(); }
 
 #define LOCK(name, attempt, fails_at_once, arguments)                        \
-    if (!blocking_is_forbidden()) return NEXT(name) arguments;               \
+    if (!blocking_is_forbidden_anywhere()) return NEXT(name) arguments;      \
     const int tried = attempt;                                               \
     if (tried != EBUSY && tried != EDEADLK) return tried;                    \
     if (tried == EDEADLK || (fails_at_once)) return NEXT(name) arguments;    \
+    if (!blocking_is_forbidden()) return NEXT(name) arguments;               \
     REPORT_CALL(name, STALL_BLOCKING_LOCK, arguments)
 #define LOCK_MUTEX(name, arguments) LOCK(name, pthread_mutex_trylock(mutex), fails_at_once(mutex), arguments)
 #define LOCK_READING(name, arguments) LOCK(name, pthread_rwlock_tryrdlock(lock), is_own_writer(lock), arguments)
@@ -51,11 +53,11 @@ int pthread_spin_lock(pthread_spinlock_t *lock) {
 }
 
 void flockfile(FILE *stream) {
+    if (blocking_is_forbidden_anywhere() && ftrylockfile(stream) == 0) return;
     if (!blocking_is_forbidden()) {
         NEXT(flockfile)(stream);
         return;
     }
-    if (ftrylockfile(stream) == 0) return;
     const blocking_call call = BLOCKING_BEGIN("flockfile", STALL_BLOCKING_LOCK);
     NEXT(flockfile)(stream);
     blocking_end(&call);
@@ -112,9 +114,10 @@ INTERPOSE(mtx_lock)
 INTERPOSE(mtx_timedlock)
 
 #define LOCK_MTX(name, arguments)                                    \
-    if (!blocking_is_forbidden()) return NEXT(name) arguments;       \
-    const int tried = mtx_trylock(mutex);                            \
-    if (tried != thrd_busy) return tried;                            \
+    if (!blocking_is_forbidden_anywhere()) return NEXT(name) arguments;    \
+    const int tried = mtx_trylock(mutex);                                  \
+    if (tried != thrd_busy) return tried;                                  \
+    if (!blocking_is_forbidden()) return NEXT(name) arguments;             \
     REPORT_CALL(name, STALL_BLOCKING_LOCK, arguments)
 
 int mtx_lock(mtx_t *mutex) { LOCK_MTX(mtx_lock, (mutex)); }
