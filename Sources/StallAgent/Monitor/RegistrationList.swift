@@ -40,6 +40,20 @@ final class RegistrationList: Sendable {
     private struct State {
         var watches: [RegistrationKey: Registration] = [:]
         var isClosed = false
+        /// The last targets that ended: a call of a thread that ends is reported when the thread may be gone.
+        var ended: [(beacon: UInt, name: String)] = []
+        private static let endedLimit = 128
+
+        mutating func remove(_ key: RegistrationKey) -> Registration? {
+            guard let watch = watches.removeValue(forKey: key) else { return nil }
+            keepName(of: watch)
+            return watch
+        }
+
+        mutating func keepName(of watch: Registration) {
+            if ended.count == Self.endedLimit { ended.removeFirst() }
+            ended.append((watch.loop.beacon.address, watch.name))
+        }
     }
     private let state = AgentLocked(State())
 
@@ -51,19 +65,18 @@ final class RegistrationList: Sendable {
 
     func remove(_ key: RegistrationKey, ifItIs loop: WatchedLoop) -> Registration? {
         state.withLock { state in
-            state.watches[key]?.loop === loop ? state.watches.removeValue(forKey: key) : nil
+            state.watches[key]?.loop === loop ? state.remove(key) : nil
         }
     }
 
-    func remove(_ key: RegistrationKey) -> Registration? {
-        state.withLock { $0.watches.removeValue(forKey: key) }
-    }
+    func remove(_ key: RegistrationKey) -> Registration? { state.withLock { $0.remove(key) } }
 
     /// Removes and returns all registrations; later ones are refused.
     func close() -> [Registration] {
         state.withLock { state in
             defer { state.watches = [:] }
             state.isClosed = true
+            for watch in state.watches.values { state.keepName(of: watch) }
             return Array(state.watches.values)
         }
     }
@@ -76,10 +89,11 @@ final class RegistrationList: Sendable {
     /// All current registrations.
     var all: [Registration] { state.withLock { Array($0.watches.values) } }
 
-    /// The name of the target that this beacon is of.
+    /// The name of the target that this beacon is of, or was: the memory of one that has ended may be another's by now.
     func name(ofBeacon address: UInt) -> String? {
         state.withLock { state in
             state.watches.values.first { $0.loop.beacon.address == address }?.name
+                ?? state.ended.last { $0.beacon == address }?.name
         }
     }
 
