@@ -8,7 +8,7 @@ ALONE = CrashTests|DoctorCommandTests|CauseTruthTests|DemoTests|AgentProcessTest
 FLEET = $(SWIFT) build --traits Fleet
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all help setup build collector fleet fleet-demo bench-fleet truth-fleet truth-clickhouse truth-clickhouse-reach truth-clickhouse-mutated truth-clickhouse-newer truth-clickhouse-install bench-clickhouse demo test conformance mutants truth host-safety host-safety-sanitizers system-calls truth-stacks truth-stalls truth-tasks truth-simulation truth-grouping truth-cause truth-blocking truth-sites truth-totals truth-diff truth-formats truth-pictures truth-nio truth-programs truth-tests same-programs programs-cost preload stress-stacks check-arm64 truth-arm64 environments bench bench-peers bench-timers faults hostile fuzz c-example c-loops outside-app host-cost freeze bench-targets bench-formats man walkthrough gates package install deb rpm dist truth-install docs truth-client format lint clean
+.PHONY: all help setup build collector fleet fleet-demo bench-fleet truth-fleet truth-clickhouse truth-clickhouse-reach truth-clickhouse-mutated truth-clickhouse-newer truth-clickhouse-install bench-clickhouse demo test conformance mutants truth host-safety host-safety-blocking host-safety-sanitizers system-calls truth-stacks truth-stalls truth-tasks truth-simulation truth-grouping truth-cause truth-blocking truth-sites truth-totals truth-diff truth-formats truth-pictures truth-nio truth-programs truth-tests same-programs programs-cost preload stress-stacks check-arm64 truth-arm64 environments bench bench-peers bench-timers faults hostile fuzz c-example c-loops outside-app host-cost freeze bench-targets bench-formats man walkthrough gates package install deb rpm dist truth-install docs truth-client format lint clean
 
 all: build
 
@@ -234,6 +234,11 @@ faults: setup
 # with known stalls. What the machine does not allow is said and skipped. With SABOTAGE=1 an old fault is put back.
 host-safety: setup
 	@scripts/host-safety $(or $(SECONDS),600)
+
+# The same plays, and some of their own, in a program where blocking is forbidden (StallBlocking), and under other allocators
+# (apt-get install libjemalloc2 libtcmalloc-minimal4). SABOTAGE=1 must show blind calls.
+host-safety-blocking: setup
+	@scripts/host-safety $(or $(SECONDS),600) --blocking
 
 # The same for SECONDS under each of the sanitizers.
 host-safety-sanitizers: setup

@@ -166,7 +166,7 @@ let unitTests: [Target] = [
             + ["StallAgentC", "CCaptureTesting", log]
             + [
                 "AgentFixture", "TargetFixture", "DoorFixture", "stall-truth", "task-truth",
-                "host-safety",
+                "host-safety", "host-safety-blocking",
                 "WatchAsyncMain",
             ]
             + ["WatchDispatchMain", "WatchMainRunLoop", "WatchEventRunLoop"]),
@@ -202,6 +202,11 @@ let support: [Target] = [
     cModule("CDoorLoop", in: "Tests/Fixtures/DoorFixture/C"),
     fixture(
         "DoorFixture", ["StallDoor", "CWaitCalls", "StallAgent", "CDoorLoop"], in: "Tool", swift5),
+]
+
+let hostSafety: [Target.Dependency] = [
+    "StallAgent", "StallModel", "StallQuery", "StallArchive", "StallRunLoop", "CLinux",
+    "CStackCapture", "CStallAgent", "CHostSafety", log,
 ]
 
 /// Programs that play what happens in the field, and judge the agent or stallctl by what they know of it.
@@ -245,11 +250,12 @@ let truthTools: [Target] = [
         in: "BlockingTruth/Tool"),
     truth("simulation-truth", ["StallModel", "StallSimulation"], in: "SimulationTruth"),
     cModule("CHostSafety", in: "Tests/Truth/HostSafety/C"),
+    truth("host-safety", hostSafety, in: "HostSafety/Tool"),
+    // The same sources, through a link, in a program that has the interposed functions.
     truth(
-        "host-safety",
-        ["StallAgent", "StallModel", "StallQuery", "StallArchive", "StallRunLoop", "CLinux"]
-            + ["CStackCapture", "CStallAgent", "CHostSafety", log],
-        in: "HostSafety/Tool"),
+        "host-safety-blocking",
+        hostSafety + ["StallBlocking", "CBlockingCalls", "CBlockingPlants"],
+        in: "HostSafety/Blocking", swift5 + [.define("BLOCKING")]),
     truth(
         "StoreFaults",
         ["StallModel", "StallQuery", "StallStore", "StallArchive", "StallIngest", "CSQLite"]

@@ -132,6 +132,11 @@ private func judge(_ play: Play, _ directory: String, _ verdict: inout Verdict) 
         verdict.blind += missing
         faults.append("\(missing) stalls neither reported nor counted")
     }
+    let unseen = missingCalls(directory)
+    if !unseen.isEmpty {
+        verdict.blind += unseen.count
+        faults.append("calls not reported: \(unseen.joined(separator: ", "))")
+    }
     guard !faults.isEmpty else { return }
     print("\(play.name): \(faults.joined(separator: ", ")); see \(directory)")
     print(text.suffix(2000))
@@ -139,19 +144,49 @@ private func judge(_ play: Play, _ directory: String, _ verdict: inout Verdict) 
 
 /// Planned stalls that are neither in the store nor counted there.
 private func missingStalls(_ directory: String) -> Int {
-    let plan = (try? String(contentsOfFile: directory + "/plan", encoding: .utf8)) ?? ""
-    let labels = plan.split(separator: "\n").map(String.init)
+    let labels = lines(of: directory + "/plan")
     guard !labels.isEmpty else { return 0 }
-    var found: Set<String> = []
-    var counted = 0
+    let (reports, counted) = stored(directory)
+    let found = Set(reports.filter { $0.verdict != .blocking }.compactMap { $0.activity })
+    return max(0, labels.filter { !found.contains($0) }.count - counted)
+}
+
+/// Planned calls that are not in the store. Counted ones are no excuse: a play makes these when there is room.
+private func missingCalls(_ directory: String) -> [String] {
+    let calls = lines(of: directory + "/calls")
+    guard !calls.isEmpty else { return [] }
+    var reports = stored(directory).reports.filter { $0.verdict == .blocking }
+    return calls.filter { call in
+        let words = call.split(separator: " ").map(String.init)
+        let index = reports.firstIndex { report in
+            let name = report.cause?.evidence.first {
+                $0.name == EvidenceName.blockingCall.rawValue
+            }
+            return name?.value == words[0]
+                && report.samples.contains { sample in
+                    sample.frames.contains { $0.function?.contains(words[1]) == true }
+                }
+        }
+        if let index { reports.remove(at: index) }
+        return index == nil
+    }
+}
+
+private func lines(of path: String) -> [String] {
+    let text = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
+    return text.split(separator: "\n").map(String.init)
+}
+
+/// The reports of a play, and how many were lost and counted. A forked child has a store of its own.
+private func stored(_ directory: String) -> (reports: [StallReport], counted: Int) {
+    var result: (reports: [StallReport], counted: Int) = ([], 0)
     let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
-    // A forked child has a store of its own.
     for name in names where name.hasPrefix("store") && name.hasSuffix(".sqlite") {
         guard let store = try? ReportStore.open(path: directory + "/" + name),
             let reports = try? store.reports(ReportFilter()), let status = try? store.status()
         else { continue }
-        found.formUnion(reports.compactMap { $0.activity })
-        counted += status.losses.values.reduce(0, +)
+        result.reports += reports
+        result.counted += status.losses.values.reduce(0, +)
     }
-    return max(0, labels.filter { !found.contains($0) }.count - counted)
+    return result
 }

@@ -37,6 +37,9 @@ final class Stage {
     {
         let monitor = try StallMonitor.start(configuration(change))
         monitor.watch(EventRunLoop.main, as: "main")
+        #if BLOCKING
+        forbidBlocking(monitor)
+        #endif
         settle()
         return monitor
     }
@@ -66,6 +69,14 @@ final class Stage {
         guard runDelay() - delay < .milliseconds(50) else { return }
         // Written at its end: a play that ends before has not stalled.
         _ = (label + "\n").withCString { write(plan, $0, strlen($0)) }
+    }
+
+    /// A call that blocks where that is forbidden: it must be in the store, with the function that made it.
+    func planCall(_ name: String, in function: String) {
+        let line = "\(name) \(function)\n"
+        let plan = open(directory + "/calls", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o666)
+        _ = line.withCString { write(plan, $0, strlen($0)) }
+        close(plan)
     }
 
     /// Stops the monitor and records the duration.
@@ -101,7 +112,11 @@ struct Play {
     static let all =
         lifecycles + forks + hosts + identities + targets + files
         + faults + exits + signals + copies + descriptors + schedules + environments
-        + limits + pages + strangers + handlers + crowds
+        + limits + pages + strangers + handlers + crowds + calls
+
+    #if !BLOCKING
+    private static let calls: [Play] = []
+    #endif
 }
 
 /// The machine does not allow a play.

@@ -115,7 +115,7 @@ extension Play {
     }
 
     /// How many of the children do not get to their end. Not many more are made after two of them.
-    private static func hungChildren(of count: Int, _ body: () -> Void = {}) -> Int {
+    static func hungChildren(of count: Int, _ body: () -> Void = {}) -> Int {
         var hung = 0
         for _ in 0..<count where hung < 3 {
             usleep(UInt32.random(in: 0..<2_000))

@@ -260,6 +260,7 @@ extension Play {
         guard let monitor = try? stage.start() else { exit(2) }
         let reports = Mutex<[(loop: String, names: Int)]>([])
         monitor.onStall { report in
+            guard report.verdict != .blocking else { return }
             let stacks = report.samples.map { $0.frames.count { $0.function != nil } }
             reports.withLock { $0.append((report.loop, stacks.max() ?? 0)) }
         }

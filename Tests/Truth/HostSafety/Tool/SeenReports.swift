@@ -20,6 +20,7 @@ final class SeenReports: @unchecked Sendable {
 
     func follow(_ monitor: StallMonitor) {
         monitor.onStall { [self] report in
+            guard report.verdict != .blocking else { return }
             var facts = Facts()
             facts.frames = report.samples.map(\.frames.count).max() ?? 0
             facts.otherFrames = report.threads.map(\.frames.count).max() ?? 0

@@ -6,11 +6,10 @@ import Testing
 /// Method: each kind of play once, as `make host-safety` runs them for ten minutes. With SABOTAGE=1 an old fault is
 /// restored.
 @Suite struct HostSafetyTests {
-    private func lastLine(_ arguments: [String], environment: [String: String] = [:]) throws
-        -> (line: String, output: String)
-    {
-        let program = try BuiltProgram(
-            "host-safety", arguments, environment: environment)
+    private func lastLine(
+        of name: String = "host-safety", _ arguments: [String], environment: [String: String] = [:]
+    ) throws -> (line: String, output: String) {
+        let program = try BuiltProgram(name, arguments, environment: environment)
         let (_, output, errors) = program.finish()
         return (output.split(separator: "\n").last.map(String.init) ?? "", output + errors)
     }
@@ -28,6 +27,15 @@ import Testing
         #expect(
             line.contains("successors_killed=") && !line.contains("successors_killed=0"),
             "\(output)")
+    }
+
+    @Test func `a call that is not reported is seen`() throws {
+        for (sabotage, isBlind) in [("", false), ("1", true)] {
+            let (line, output) = try lastLine(
+                of: "host-safety-blocking", ["run", "1", "calls-under-locks"],
+                environment: sabotage.isEmpty ? [:] : ["SABOTAGE": sabotage])
+            #expect(line.contains(" blind=") && !line.contains(" blind=0") == isBlind, "\(output)")
+        }
     }
 
     @Test(.enabled(if: access("/usr/bin/strace", X_OK) == 0))
