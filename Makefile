@@ -8,7 +8,7 @@ ALONE = CrashTests|DoctorCommandTests|CauseTruthTests|DemoTests|AgentProcessTest
 FLEET = $(SWIFT) build --traits Fleet
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all help setup build collector fleet fleet-demo bench-fleet truth-fleet truth-clickhouse truth-clickhouse-reach truth-clickhouse-mutated truth-clickhouse-newer truth-clickhouse-install bench-clickhouse demo test conformance mutants truth host-safety host-safety-blocking host-safety-sanitizers system-calls truth-stacks truth-stalls truth-tasks truth-simulation truth-grouping truth-cause truth-blocking truth-sites truth-totals truth-diff truth-formats truth-pictures truth-nio truth-programs truth-tests same-programs programs-cost preload stress-stacks check-arm64 truth-arm64 environments bench bench-peers bench-timers faults hostile fuzz c-example c-loops outside-app host-cost freeze bench-targets bench-formats man walkthrough gates package install deb rpm dist truth-install docs truth-client format lint clean
+.PHONY: all help setup build collector fleet fleet-demo bench-fleet truth-fleet truth-clickhouse truth-clickhouse-reach truth-clickhouse-mutated truth-clickhouse-newer truth-clickhouse-install bench-clickhouse demo test conformance mutants truth host-safety host-safety-blocking host-safety-sanitizers system-calls truth-stacks truth-stalls truth-tasks truth-simulation truth-grouping truth-cause truth-blocking truth-sites truth-totals truth-diff truth-formats truth-pictures truth-nio truth-programs truth-tests same-programs programs-cost preload stress-stacks check-arm64 truth-arm64 environments bench bench-peers bench-timers faults hostile fuzz c-example c-loops outside-app host-cost freeze bench-calls bench-targets bench-formats man walkthrough gates package install deb rpm dist truth-install docs truth-client format lint clean
 
 all: build
 
@@ -257,6 +257,10 @@ fuzz: setup
 # What watching costs, target by target: idle, busy, and per mark. Takes a minute and a half; part of make bench.
 bench-targets: setup
 	$(SWIFT) run -c release TargetCosts
+
+# What StallBlocking costs each call: not linked, nothing forbidden, forbidden elsewhere, forbidden here. A few minutes.
+bench-calls: setup
+	@scripts/bench-calls $(ROUNDS)
 
 # How fast other programs' reports are read and ingested, format by format. Two minutes; part of make bench.
 bench-formats: setup

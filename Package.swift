@@ -297,6 +297,11 @@ let benchmarks: [Target] = [
             + ["CSQLite"]),
     benchmark("FormatBenchmark", ["StallModel", "StallQuery", "StallFormats"]),
     program("TargetCosts", ["StallAgent"], "Benchmarks/TargetCosts", settings),
+    cModule("CCallCosts", in: "Benchmarks/CallCosts/C"),
+    program("CallCosts", ["StallAgent", "CCallCosts"], "Benchmarks/CallCosts/Plain", settings),
+    program(
+        "CallCostsBlocking", ["StallAgent", "StallBlocking", "CCallCosts"],
+        "Benchmarks/CallCosts/Blocking", swift5),
 ]
 
 let package = Package(
