@@ -202,6 +202,18 @@ INNOCENT(memcpy) {
 }
 INNOCENT(malloc) { free(malloc(64)); }
 INNOCENT(waitpid_nohang) { waitpid(-1, NULL, WNOHANG); }
+// The last one may have been reaped by waitpid_nohang.
+static id_t ended_child(void) {
+    static pid_t child;
+    siginfo_t info = {0};
+    if (child == 0 || waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) < 0) child = fork();
+    NEED(child >= 0);
+    if (child == 0) _exit(0);
+    while (info.si_pid == 0) NEED(waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) == 0);
+    return (id_t)child;
+}
+INNOCENT(waitid_ended) { NEED(waitid(P_PID, ended_child(), &(siginfo_t){0}, WEXITED | WNOWAIT) == 0); }
+INNOCENT(wait_without_child) { NEED(waitpid(getpid(), NULL, 0) == -1); }
 INNOCENT(getaddrinfo_number) {
     struct addrinfo *found;
     NEED(getaddrinfo("127.0.0.1", "80", &(struct addrinfo){.ai_socktype = SOCK_STREAM}, &found) == 0);
@@ -223,6 +235,7 @@ static const innocent innocents[] = {
     ENTRY(futex_wake),        ENTRY(memcpy),             ENTRY(malloc),               ENTRY(waitpid_nohang),
     ENTRY(getaddrinfo_number), ENTRY(dlsym),             ENTRY(getpid),               ENTRY(stat_proc),
     ENTRY(readlink_proc),     ENTRY(access_sys),         ENTRY(open_proc),
+    ENTRY(waitid_ended),      ENTRY(wait_without_child),
 };
 
 size_t innocent_count(void) { return COUNT_OF(innocents); }

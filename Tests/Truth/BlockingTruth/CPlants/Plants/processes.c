@@ -1,5 +1,6 @@
 // Plants that start processes and wait for their end.
 #define _GNU_SOURCE
+#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,13 +11,14 @@ extern char **environ;
 static pid_t child;
 static FILE *pipe_of_child;
 
-// Its end is waited for here, so that the plant's wait returns at once.
-static void end_child(void) {
+static void start_child(void) {
     child = fork();
     NEED(child >= 0);
-    if (child == 0) _exit(0);
-    NEED(waitid(P_PID, (id_t)child, &(siginfo_t){0}, WEXITED | WNOWAIT) == 0);
+    if (child == 0) alarm(10);  // should this program end before
+    while (child == 0) pause();
 }
+static void end_child(void) { kill(child, SIGKILL); }
+static void hold_child(void) { plants_hold(start_child, end_child); }
 
 static pid_t spawned;
 
@@ -35,9 +37,18 @@ static void open_child(void) {
     NEED(pipe_of_child = popen("exit 0", "re"));
 }
 
-PLANT(waitpid) { NEED(waitpid(child, NULL, 0) == child); }
-PLANT(wait4) { NEED(wait4(child, NULL, 0, NULL) == child); }
-PLANT(waitid) { NEED(waitid(P_PID, (id_t)child, &(siginfo_t){0}, WEXITED) == 0); }
+PLANT(waitpid) {
+    plants_wait_begins();
+    NEED(waitpid(child, NULL, 0) == child);
+}
+PLANT(wait4) {
+    plants_wait_begins();
+    NEED(wait4(child, NULL, 0, NULL) == child);
+}
+PLANT(waitid) {
+    plants_wait_begins();
+    NEED(waitid(P_PID, (id_t)child, &(siginfo_t){0}, WEXITED) == 0);
+}
 PLANT(posix_spawn) {
     char *arguments[] = {"true", NULL};
     NEED(posix_spawn(&spawned, "/bin/true", NULL, NULL, arguments, environ) == 0);
@@ -55,9 +66,9 @@ PLANT(pclose) {
 
 #define IPC(name, prepare) {#name, STALL_BLOCKING_IPC, prepare, plant_##name}
 static const plant plants[] = {
-    IPC(waitpid, end_child),
-    IPC(wait4, end_child),
-    IPC(waitid, end_child),
+    IPC(waitpid, hold_child),
+    IPC(wait4, hold_child),
+    IPC(waitid, hold_child),
     IPC(system, NULL),
     IPC(posix_spawn, end_spawned),
     IPC(posix_spawnp, end_spawned),
