@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
+#include "images.h"
 #include "stall_beacon.h"
 #include "stall_clock.h"
 #include "stall_current.h"
@@ -19,7 +20,7 @@
 #include "stall_thread.h"
 
 // Of each owner at most OWNED at a time: its test has failed anyway.
-enum { SLOTS = 128, OWNED = 16, OWNERS = 4096, TURNS = 10000 };
+enum { SLOTS = 128, OWNED = 16, OWNERS = 4096, TURNS = 10000, CALLERS = 16, VISITS = 64 };
 enum { FREE, WRITTEN, READY, READ };
 
 typedef struct {
@@ -51,8 +52,12 @@ static __thread struct {
     uint64_t work;
     uint64_t reported;  // the callout or job of the last one
     uint64_t owner;     // of the call
-    uint64_t last_owner;
-    uintptr_t last_caller;  // of the last one that has an owner
+    // The callers of the last calls that have an owner, by their addresses modulo CALLERS.
+    struct {
+        uint64_t owner;
+        uintptr_t caller;
+        uint32_t visits;
+    } last[CALLERS];
 } own;
 
 // Changes with each callout and job.
@@ -119,32 +124,57 @@ static void lose(uint64_t owner) {
     }
 }
 
-static slot *claim_slot(uint64_t owner) {
-    int owned = 0;
-    for (int i = 0; owner != 0 && i < SLOTS; i++) {
-        if (__atomic_load_n(&slots[i].state, __ATOMIC_ACQUIRE) == READY) owned += slots[i].violation.owner == owner;
-    }
-    for (int i = 0; owned < OWNED && i < SLOTS; i++) {
+static bool is_ready_of(const slot *slot, uint64_t owner) {
+    return __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == READY && slot->violation.owner == owner;
+}
+
+static slot *claim_slot(void) {
+    for (int i = 0; i < SLOTS; i++) {
         uint32_t state = FREE;
         if (__atomic_compare_exchange_n(
                 &slots[i].state, &state, WRITTEN, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return &slots[i];
     }
-    lose(owner);
     return NULL;
 }
 
-static bool is_repeated(uintptr_t caller) {
-    if (own.owner == own.last_owner && caller == own.last_caller) return true;
-    own.last_owner = own.owner;
-    own.last_caller = caller;
-    return false;
+// To capture a stack takes the thread 0.1 ms: after VISITS calls of one caller on one thread, its later ones are taken for
+// repetitions. The caller may be a function of Foundation's, with other lines of the program behind it each time.
+static bool is_exhausted(uintptr_t caller) {
+    __typeof__(own.last[0]) *entry = &own.last[(caller >> 2) % CALLERS];
+    if (entry->owner != own.owner || entry->caller != caller) {
+        entry->owner = own.owner;
+        entry->caller = caller;
+        entry->visits = 0;
+    }
+    return entry->visits == VISITS || entry->visits++ == VISITS;
+}
+
+static bool is_equal(const stall_violation *one, const stall_violation *other) {
+    if (one->call != other->call || one->count != other->count) return false;
+    for (uint32_t i = 0; i < one->count; i++) {
+        if (one->frames[i].address != other->frames[i].address) return false;
+    }
+    return true;
+}
+
+// Whether an owner's violation is held already, or one too many. Those of an owner stay until its end. Two threads may both
+// keep the same one: the reader compares them by names.
+static bool is_superfluous(const stall_violation *violation) {
+    int owned = 0;
+    for (int i = 0; i < SLOTS; i++) {
+        if (!is_ready_of(&slots[i], violation->owner)) continue;
+        if (is_equal(&slots[i].violation, violation)) return true;
+        owned++;
+    }
+    if (owned >= OWNED) lose(violation->owner);
+    return owned >= OWNED;
 }
 
 static void note(const blocking_call *call, uint64_t now) {
     // A child has a copy of the slots, or, after vfork, the parent's own.
     if (stall_own_process() != process) return;
-    slot *slot = claim_slot(own.owner);
-    if (!slot) return;
+    slot *slot = claim_slot();
+    if (!slot) return lose(own.owner);
     const stall_beacon *beacon = stall_current_beacon;
     stall_violation *violation = &slot->violation;
     violation->call = call->name;
@@ -169,6 +199,10 @@ static void note(const blocking_call *call, uint64_t now) {
         violation->count = 1;
         violation->is_truncated = true;
     }
+    if (own.owner != 0 && is_superfluous(violation)) {
+        __atomic_store_n(&slot->state, FREE, __ATOMIC_RELEASE);
+        return;
+    }
     slot->number = __atomic_add_fetch(&last_number, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&slot->state, READY, __ATOMIC_SEQ_CST);
     if (own.owner == 0) wake.call(wake.context);
@@ -189,8 +223,10 @@ static void restore_signals(uint64_t before) {
 void blocking_end(const blocking_call *call) {
     const int saved = errno;
     const uint64_t now = stall_monotonic_ns(), signals = block_signals();
-    if (own.owner != 0) {
-        if (!is_repeated(call->caller)) note(call, now);
+    if (images_own_call(call->name, call->caller, own.owner != 0)) {
+        // Of no code of the program's.
+    } else if (own.owner != 0) {
+        if (!is_exhausted(call->caller)) note(call, now);
     } else if (__atomic_load_n(&has_reader, __ATOMIC_ACQUIRE)) {
         note(call, now);
         own.reported = current_work(stall_current_beacon);
@@ -229,6 +265,7 @@ static bool prepare(void) {
     if (!blocking_next("usleep")) return false;
     if (process != stall_own_process()) forget_parent();
     process = stall_own_process();
+    images_find();
     if (!stacks) stacks = stall_own_stack_create();
     if (!stacks || slots) return stacks != NULL;
     // Once, so that the loader has looked up all that it calls before a handler of a signal comes there.

@@ -4,7 +4,7 @@
 // Blocking is forbidden on a thread while its loop is busy or a job of a task runs on it (stall_current.h), unless a scope of
 // `expected` is open. The first such call of a callout or job is noted, once it has returned, with the thread's stack; calls
 // that it makes itself are part of it. In the tasks of a test it is forbidden, too (`stall_blocking_own`): there every call
-// is noted, but for one that is repeated at once.
+// is noted, but for one whose stack is held already.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
