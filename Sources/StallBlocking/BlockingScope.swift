@@ -12,7 +12,7 @@ package struct BlockingScope: Sendable {
     /// A call, by names.
     package struct Call: Sendable {
         package let name: String
-        /// The innermost line that is known, and the module of its function.
+        /// The line that makes the call, if one is known, and the module of its function.
         package let file: String?
         package let line: Int?
         package let module: String?
@@ -28,7 +28,7 @@ package struct BlockingScope: Sendable {
 
     private static let last = Atomic<UInt64>(0)
     /// Held while calls are taken: there is one reader at a time.
-    private static let symbolizer = Mutex(Symbolizer(options: SymbolizerOptions()))
+    private static let reader = Mutex(())
     /// Whether calls are seen at all: not in a static program.
     package static let isPossible = stall_blocking_own(
         Unmanaged.passUnretained($current).toOpaque())
@@ -40,29 +40,35 @@ package struct BlockingScope: Sendable {
         stall_blocking_add_owner(number)
     }
 
-    /// Ends the scope: later calls of its tasks are not noted. Returns its calls, each site once, and whether there were
+    /// Ends the scope: later calls of its tasks are not noted. Returns its calls, each line once, and whether there were
     /// more than could be held.
-    package func end() -> (calls: [Call], isIncomplete: Bool) {
+    package func end() async -> (calls: [Call], isIncomplete: Bool) {
         let isIncomplete = stall_blocking_end_owner(number)
-        return (takeCalls(), isIncomplete)
+        let stacks = takeStacks()
+        guard !stacks.isEmpty else { return ([], isIncomplete) }
+        let names = await NameSearch.shared.names(at: Set(stacks.flatMap(\.locations)))
+        var calls: [Call] = []
+        for (name, locations) in stacks {
+            let frames = locations.flatMap { names[$0] ?? [Frame($0)] }
+            if frames.contains(where: rules.fit) || frames.areOfTesting { continue }
+            let call = Call(name, frames)
+            if !calls.contains(where: call.isAtSameLine) { calls.append(call) }
+        }
+        return (calls, isIncomplete)
     }
 
-    private func takeCalls() -> [Call] {
-        Self.symbolizer.withLock { symbolizer in
+    private func takeStacks() -> [(name: String, locations: [CodeLocation])] {
+        Self.reader.withLock { _ in
             var stacks: [(name: String, locations: [CodeLocation])] = []
-            let images = ImageTable.current()
+            var images: ImageTable?
             while let call = ForbiddenCall.take(of: number) {
-                let locations = images.locate(call.stack)
+                let table = images ?? .current()
+                images = table
+                let locations = table.locate(call.stack)
                 let isKnown = stacks.contains { $0.name == call.name && $0.locations == locations }
                 if !isKnown { stacks.append((call.name, locations)) }
             }
-            let (names, _) = symbolizer.resolve(
-                Array(Set(stacks.flatMap(\.locations))), images: images, budget: .seconds(5))
-            return stacks.compactMap { name, locations in
-                let frames = locations.flatMap { names[$0] ?? [Frame($0)] }
-                let isAllowed = frames.contains(where: rules.fit)
-                return isAllowed || frames.areOfTesting ? nil : Call(name, frames)
-            }
+            return stacks
         }
     }
 }
@@ -70,11 +76,25 @@ package struct BlockingScope: Sendable {
 extension BlockingScope.Call {
     fileprivate init(_ name: String, _ frames: [Frame]) {
         self.name = name
-        let known = frames.first { $0.file != nil && $0.line != nil }
+        let lines = frames.filter { $0.file != nil && $0.line != nil }
+        let known = lines.first(where: \.isOfPackage) ?? lines.first
         file = known?.file
         line = known?.line
         module = known?.imageName
         functions = frames.compactMap(\.function)
+    }
+
+    /// Whether both are of one function at one line: Foundation may come to it in several ways.
+    fileprivate func isAtSameLine(_ other: Self) -> Bool {
+        line != nil && (name, file, line) == (other.name, other.file, other.line)
+    }
+}
+
+extension Frame {
+    /// Not what a macro or the package manager generated, nor another package that was fetched: of those the caller counts.
+    fileprivate var isOfPackage: Bool {
+        let folders = ["swift-generated-sources", "DerivedSources", "checkouts"]
+        return !(file ?? "").split(separator: "/").contains { folders.contains(String($0)) }
     }
 }
 

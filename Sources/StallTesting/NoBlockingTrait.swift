@@ -8,9 +8,9 @@ public import Testing
 ///
 ///     @Test(.noBlocking) func `the timeline is read without blocking`() async throws { ... }
 ///
-/// However short the call was: a read of 2 ms is one of 4 s elsewhere. Calls that are repeated from one line at once count
-/// once; 16 others of a test are held, and one that makes more fails for that as well. Of synchronous code on threads
-/// that the test starts itself nothing is known. Tests without the trait are not affected, also in parallel.
+/// However short the call was: a read of 2 ms is one of 4 s elsewhere. Calls that are repeated from one line count once; 16
+/// different ones of a test are held, and one that makes more fails for that as well. Of synchronous code on threads that
+/// the test starts itself nothing is known. Tests without the trait are not affected, also in parallel.
 public struct NoBlockingTrait: TestTrait, SuiteTrait, TestScoping {
     let rules: [String]
 
@@ -27,15 +27,23 @@ public struct NoBlockingTrait: TestTrait, SuiteTrait, TestScoping {
         performing function: @concurrent @Sendable () async throws -> Void
     ) async throws {
         let scope = BlockingScope(allowing: rules)
-        defer {
-            let (calls, isIncomplete) = scope.end()
-            for call in calls { call.record(as: test) }
-            if isIncomplete {
-                Issue.record(
-                    "more calls may block than are held", sourceLocation: test.sourceLocation)
-            }
+        do {
+            try await BlockingScope.$current.withValue(scope.number) { try await function() }
+        } catch {
+            await scope.endAndRecord(as: test)
+            throw error
         }
-        try await BlockingScope.$current.withValue(scope.number) { try await function() }
+        await scope.endAndRecord(as: test)
+    }
+}
+
+extension BlockingScope {
+    fileprivate func endAndRecord(as test: Test) async {
+        let (calls, isIncomplete) = await end()
+        for call in calls { call.record(as: test) }
+        if isIncomplete {
+            Issue.record("more calls may block than are held", sourceLocation: test.sourceLocation)
+        }
     }
 }
 
@@ -50,7 +58,7 @@ extension Trait where Self == NoBlockingTrait {
 }
 
 extension BlockingScope.Call {
-    /// Records an issue at the innermost line that debug information knows: of the test, or of what it calls.
+    /// Records an issue at the innermost line of the package, of the test or of what it calls.
     fileprivate func record(as test: Test) {
         let text = "\(name) may block: \(functions.prefix(4).joined(separator: " <- "))"
         guard let file, let line else {

@@ -31,11 +31,20 @@ import Testing
         DispatchQueue.global().sync {}  // blocks: waitsOnTheMainActor
     }
 
-    @Test func makesManyCalls() {  // blocks: makesManyCalls
+    @Test func repeatsCallsInTurns() {
         for _ in 0..<100 {
-            usleep(1)  // blocks: makesManyCalls
-            usleep(2)  // blocks: makesManyCalls
+            usleep(1)  // blocks: repeatsCallsInTurns
+            usleep(2)  // blocks: repeatsCallsInTurns
         }
+    }
+
+    @Test func makesManyCalls() {  // blocks: makesManyCalls
+        for depth in 0..<50 { sleep(inCalls: depth) }
+    }
+
+    /// The library waits for the process, and reads of it, more often than calls are held.
+    @Test func waitsForExits() async {
+        for _ in 0..<3 { await #expect(processExitsWith: .failure) { exit(1) } }
     }
 
     @Test func leavesATaskThatBlocks() {
@@ -51,6 +60,22 @@ import Testing
     @Test func sleepsBesideOthers() async {
         try? await Task.sleep(for: .milliseconds(300))
         usleep(1)  // blocks: sleepsBesideOthers
+    }
+
+    @Test func readsInMacros() throws {
+        #expect(FileManager.default.contents(atPath: #filePath) != nil)  // blocks: readsInMacros
+        let data = try #require(try? Data(contentsOf: URL(filePath: #filePath)))  // blocks: readsInMacros
+        #expect(!data.isEmpty)
+    }
+
+    /// The runtime has locks around the types that it makes. None is the program's.
+    @Test func makesTypes() async {
+        await withTaskGroup { group in
+            for _ in 0..<4 {
+                group.addTask { makeTypes(around: Int.self, count: 3000) }
+                group.addTask { makeTypes(around: String.self, count: 3000) }
+            }
+        }
     }
 
     @Test func recordsAnIssue() {
@@ -77,4 +102,15 @@ func waitForNothing() async {
     _ = semaphore.wait(timeout: .now() + .milliseconds(1))  // blocks: waitsInAChildTask
 }
 
+func sleep(inCalls depth: Int) {
+    guard depth == 0 else { return sleep(inCalls: depth - 1) }
+    usleep(1)  // blocks: makesManyCalls
+}
+
 @inline(never) func loadSettings() { usleep(100) }
+
+struct Wrapper<Wrapped> {}
+
+func makeTypes<T>(around type: T.Type, count: Int) {
+    if count > 0 { makeTypes(around: Wrapper<T>.self, count: count - 1) }
+}
