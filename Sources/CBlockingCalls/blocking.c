@@ -170,11 +170,20 @@ static bool is_superfluous(const stall_violation *violation) {
     return owned >= OWNED;
 }
 
-static void note(const blocking_call *call, uint64_t now) {
+static bool is_of_runtime(const stall_violation *violation) {
+    return violation->kind == STALL_BLOCKING_LOCK && violation->count > 1
+        && images_are_of_runtime(violation->frames[0].address) && images_are_of_runtime(violation->frames[1].address);
+}
+
+// Returns false if it is no call of the program's.
+static bool note(const blocking_call *call, uint64_t now) {
     // A child has a copy of the slots, or, after vfork, the parent's own.
-    if (stall_own_process() != process) return;
+    if (stall_own_process() != process) return false;
     slot *slot = claim_slot();
-    if (!slot) return lose(own.owner);
+    if (!slot) {
+        lose(own.owner);
+        return true;
+    }
     const stall_beacon *beacon = stall_current_beacon;
     stall_violation *violation = &slot->violation;
     violation->call = call->name;
@@ -199,13 +208,15 @@ static void note(const blocking_call *call, uint64_t now) {
         violation->count = 1;
         violation->is_truncated = true;
     }
-    if (own.owner != 0 && is_superfluous(violation)) {
+    const bool is_own = is_of_runtime(violation);
+    if (is_own || (own.owner != 0 && is_superfluous(violation))) {
         __atomic_store_n(&slot->state, FREE, __ATOMIC_RELEASE);
-        return;
+        return !is_own;
     }
     slot->number = __atomic_add_fetch(&last_number, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&slot->state, READY, __ATOMIC_SEQ_CST);
     if (own.owner == 0) wake.call(wake.context);
+    return true;
 }
 
 // A handler that leaves by siglongjmp, or a cancellation, would keep the slot and the capture. Returns the mask before.
@@ -228,8 +239,7 @@ void blocking_end(const blocking_call *call) {
     } else if (own.owner != 0) {
         if (!is_exhausted(call->caller)) note(call, now);
     } else if (__atomic_load_n(&has_reader, __ATOMIC_ACQUIRE)) {
-        note(call, now);
-        own.reported = current_work(stall_current_beacon);
+        if (note(call, now)) own.reported = current_work(stall_current_beacon);
     }
     own.frame = 0;
     errno = saved;

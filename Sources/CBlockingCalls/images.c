@@ -33,13 +33,23 @@ static int find(struct dl_phdr_info *loaded, size_t size, void *context) {
 
 void images_find(void) { dl_iterate_phdr(find, NULL); }
 
-// Of a lock in the sense of pthreads. Where the runtime waits for a futex, another thread runs an initializer of the program.
+static const image *image_at(uintptr_t address) {
+    for (int i = 0; i < IMAGES; i++) {
+        const uintptr_t end = __atomic_load_n(&images[i].end, __ATOMIC_ACQUIRE);
+        if (address < end && address >= images[i].start) return &images[i];
+    }
+    return NULL;
+}
+
+bool images_are_of_runtime(uintptr_t address) {
+    const image *image = image_at(address);
+    return image && !image->is_of_testing;
+}
+
+// Of a lock in the sense of pthreads.
 static bool is_lock(const char *call) { return strncmp(call, "pthread_", 8) == 0; }
 
 bool images_own_call(const char *call, uintptr_t caller, bool is_in_test) {
-    for (int i = 0; i < IMAGES; i++) {
-        if (caller >= __atomic_load_n(&images[i].end, __ATOMIC_ACQUIRE) || caller < images[i].start) continue;
-        return images[i].is_of_testing ? is_in_test : is_lock(call);
-    }
-    return false;
+    const image *image = image_at(caller);
+    return image && (image->is_of_testing ? is_in_test : is_lock(call));
 }
