@@ -76,8 +76,8 @@ package struct BlockingScope: Sendable {
 extension BlockingScope.Call {
     fileprivate init(_ name: String, _ frames: [Frame]) {
         self.name = name
-        let lines = frames.filter { $0.file != nil && $0.line != nil }
-        let known = lines.first(where: \.isOfPackage) ?? lines.first
+        let lines = frames.filter { $0.file != nil && $0.line != nil && !$0.isGenerated }
+        let known = lines.first { !$0.isFetched } ?? lines.first
         file = known?.file
         line = known?.line
         module = known?.imageName
@@ -91,10 +91,14 @@ extension BlockingScope.Call {
 }
 
 extension Frame {
-    /// Not what a macro or the package manager generated, nor another package that was fetched: of those the caller counts.
-    fileprivate var isOfPackage: Bool {
-        let folders = ["swift-generated-sources", "DerivedSources", "checkouts"]
-        return !(file ?? "").split(separator: "/").contains { folders.contains(String($0)) }
+    /// Code that a macro or the package manager generated, in a file that may be gone.
+    fileprivate var isGenerated: Bool { isIn("swift-generated-sources") || isIn("DerivedSources") }
+
+    /// Of another package, which the package manager fetched: the line of its caller is preferred.
+    fileprivate var isFetched: Bool { isIn("checkouts") }
+
+    private func isIn(_ folder: Substring) -> Bool {
+        file?.split(separator: "/").contains(folder) ?? false
     }
 }
 
