@@ -241,6 +241,7 @@ extension Play {
             print("the handler ran \(runs) times")
             if changed > 0 { print("crashed: errno changed by \(changed) calls") }
             if runs < 500 { print("crashed: no storm") }
+            stage.rest(.milliseconds(500))
             for _ in 0..<5 { stage.call() }
             stage.stall(monitor)
             stage.stop(monitor, within: .seconds(10))

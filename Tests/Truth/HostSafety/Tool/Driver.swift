@@ -172,6 +172,13 @@ private func missingCalls(_ directory: String) -> [String] {
     }
 }
 
+extension ReportStore {
+    /// Without the calls of a program where blocking is forbidden.
+    func stalls() throws -> [StallReport] {
+        try reports(ReportFilter()).filter { $0.verdict != .blocking }
+    }
+}
+
 private func lines(of path: String) -> [String] {
     let text = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
     return text.split(separator: "\n").map(String.init)

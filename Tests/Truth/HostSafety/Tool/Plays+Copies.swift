@@ -87,7 +87,7 @@ extension Play {
 
     private static func deepestStack(_ path: String) throws -> Int {
         let store = try ReportStore.open(path: path)
-        let reports = try store.reports(ReportFilter()).map {
+        let reports = try store.stalls().map {
             try store.report(idPrefix: $0.id.description)
         }
         return reports.flatMap(\.samples).map(\.frames.count).max() ?? 0

@@ -37,7 +37,7 @@ extension Play {
             if process.terminationStatus != SIGKILL { print("crashed before it was killed") }
             let monitor = try stage.start()
             stage.stop(monitor)
-            let reports = try ReportStore.open(path: stage.store).reports(ReportFilter())
+            let reports = try ReportStore.open(path: stage.store).stalls()
             let hangs = reports.filter { $0.state == .hang && $0.ending == .killed }
             if hangs.count != 1 || hangs.count != reports.count {
                 print("blind \(hangs.count) hangs of 1, \(reports.count) reports")

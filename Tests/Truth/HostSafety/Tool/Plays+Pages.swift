@@ -116,7 +116,7 @@ extension Stage {
 
     private func expect(_ ending: StallEnding, from shortest: Int64, to longest: Int64) throws {
         stop(try start())
-        let reports = try ReportStore.open(path: store).reports(ReportFilter())
+        let reports = try ReportStore.open(path: store).stalls()
         let found = reports.map {
             "\($0.state) \($0.ending.map(String.init(describing:)) ?? "-") \($0.duration)"
         }
