@@ -18,9 +18,12 @@
 #include "stall_system_call.h"
 #include "stall_task_note.h"
 #include "stall_thread.h"
+#include "stall_watched_queue.h"
 
 // Of each owner at most OWNED at a time: its test has failed anyway.
-enum { SLOTS = 128, OWNED = 16, OWNERS = 4096, TURNS = 10000, CALLERS = 16, VISITS = 64 };
+enum { SLOTS = 512, OWNED = 64, OWNERS = 4096, TURNS = 10000, CALLERS = 16, VISITS = 64 };
+// The begin of a queue's item is not seen: for so long after a report its calls are taken for those of the same item.
+enum { ITEM_NS = 1000000 };
 enum { FREE, WRITTEN, READY, READ };
 
 typedef struct {
@@ -52,6 +55,8 @@ static __thread struct {
     uint64_t work;
     uint64_t reported;  // the callout or job of the last one
     uint64_t owner;     // of the call
+    stall_watched_queue queue;  // whose item makes the call
+    uint64_t item_until_ns;
     // The callers of the last calls that have an owner, by their addresses modulo CALLERS.
     struct {
         uint64_t owner;
@@ -96,14 +101,20 @@ static bool is_made_by_call(uintptr_t frame) {
     return !stall_read_exactly(&caller, own.frame + sizeof caller, sizeof caller) || caller == own.caller;
 }
 
+// In a callout, a job or an item of a queue that has made no such call yet.
+static bool is_in_work(void) {
+    const stall_beacon *beacon = stall_current_beacon;
+    if (!__atomic_load_n(&has_reader, __ATOMIC_ACQUIRE)) return false;
+    if (is_busy(beacon)) return own.reported != current_work(beacon);
+    own.queue = stall_watched_queue_current();
+    return own.queue.beacon && stall_monotonic_ns() >= own.item_until_ns;
+}
+
 bool blocking_is_forbidden_here(uintptr_t frame) {
     if (is_made_by_call(frame) || stall_expected_is_thread()) return false;
     own.owner = current_owner();
-    if (own.owner == 0) {
-        const stall_beacon *beacon = stall_current_beacon;
-        if (!__atomic_load_n(&has_reader, __ATOMIC_ACQUIRE) || !is_busy(beacon)) return false;
-        if (own.reported == current_work(beacon)) return false;
-    }
+    own.queue = (stall_watched_queue){0};
+    if (own.owner == 0 && !is_in_work()) return false;
     return !stall_expected_is_task(stall_task_current()) && !is_on_signal_stack();
 }
 
@@ -184,16 +195,16 @@ static bool note(const blocking_call *call, uint64_t now) {
         lose(own.owner);
         return true;
     }
-    const stall_beacon *beacon = stall_current_beacon;
+    const stall_beacon *beacon = own.queue.beacon ? NULL : stall_current_beacon;
     stall_violation *violation = &slot->violation;
     violation->call = call->name;
     violation->kind = call->kind;
-    violation->beacon = beacon;
+    violation->beacon = beacon ? beacon : own.queue.beacon;
     violation->owner = own.owner;
     violation->began_ns = call->began_ns;
     violation->length_ns = now - call->began_ns;
     violation->thread = stall_gettid();
-    violation->phase = beacon ? (uint8_t)(__atomic_load_n(&beacon->callout, __ATOMIC_RELAXED) >> 56) : 0;
+    violation->phase = beacon ? (uint8_t)(__atomic_load_n(&beacon->callout, __ATOMIC_RELAXED) >> 56) : own.queue.phase;
     int32_t count = -1;
     // Another thread's capture takes some 100 us.
     for (int turn = 0; turn < TURNS && count < 0; turn++) {
@@ -231,6 +242,14 @@ static void restore_signals(uint64_t before) {
     stall_system_call(SYS_rt_sigprocmask, SIG_SETMASK, (uintptr_t)&before, 0, sizeof before, 0, 0);
 }
 
+static void end_report(uint64_t now) {
+    if (own.queue.beacon) {
+        own.item_until_ns = now + ITEM_NS;
+    } else {
+        own.reported = current_work(stall_current_beacon);
+    }
+}
+
 void blocking_end(const blocking_call *call) {
     const int saved = errno;
     const uint64_t now = stall_monotonic_ns(), signals = block_signals();
@@ -239,7 +258,7 @@ void blocking_end(const blocking_call *call) {
     } else if (own.owner != 0) {
         if (!is_exhausted(call->caller)) note(call, now);
     } else if (__atomic_load_n(&has_reader, __ATOMIC_ACQUIRE)) {
-        if (note(call, now)) own.reported = current_work(stall_current_beacon);
+        if (note(call, now)) end_report(now);
     }
     own.frame = 0;
     errno = saved;

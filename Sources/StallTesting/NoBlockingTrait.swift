@@ -8,7 +8,7 @@ public import Testing
 ///
 ///     @Test(.noBlocking) func `the timeline is read without blocking`() async throws { ... }
 ///
-/// However short the call was: a read of 2 ms is one of 4 s elsewhere. Calls that are repeated from one line count once; 16
+/// However short the call was: a read of 2 ms is one of 4 s elsewhere. Calls that are repeated from one line count once; 64
 /// different ones of a test are held, and one that makes more fails for that as well. Of synchronous code on threads that
 /// the test starts itself nothing is known. Tests without the trait are not affected, also in parallel.
 public struct NoBlockingTrait: TestTrait, SuiteTrait, TestScoping {

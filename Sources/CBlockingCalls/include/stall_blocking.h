@@ -54,7 +54,7 @@ void stall_blocking_stop(void);
 /// is the address of Swift's `TaskLocal<UInt64>`, which is never freed. False as `stall_blocking_start`.
 bool stall_blocking_own(const void *_Nonnull key);
 
-/// Until its end a number owns the violations of its tasks, of which 16 at a time are held; later ones are not noted.
+/// Until its end a number owns the violations of its tasks, of which 64 at a time are held; later ones are not noted.
 void stall_blocking_add_owner(uint64_t owner);
 /// Ends that. Returns whether any of its violations found no room. Take the others afterwards.
 bool stall_blocking_end_owner(uint64_t owner);

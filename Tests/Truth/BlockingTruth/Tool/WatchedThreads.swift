@@ -25,7 +25,7 @@ struct WatchedThreads: Sendable {
     static func all(of monitor: StallMonitor) -> [WatchedThreads] {
         [
             eventRunLoop(monitor), foundation(monitor), tasks(monitor), executor(monitor),
-            marked(monitor), waits(monitor),
+            marked(monitor), waits(monitor), queue(monitor), mainActor(monitor),
         ]
     }
 
@@ -104,6 +104,18 @@ struct WatchedThreads: Sendable {
             var byte: UInt8 = 1
             precondition(write(writing, &byte, 1) == 1)
         }
+    }
+
+    private static func queue(_ monitor: StallMonitor) -> WatchedThreads {
+        let queue = DispatchQueue(label: "watched")
+        monitor.watch(queue, as: "queue")
+        return WatchedThreads(name: "queue") { work in queue.async(execute: work) }
+    }
+
+    /// Under `dispatchMain()`: on a thread of Dispatch's.
+    private static func mainActor(_ monitor: StallMonitor) -> WatchedThreads {
+        monitor.watchMainActor()
+        return WatchedThreads(name: "MainActor") { work in Task { @MainActor in work() } }
     }
 
     private static func onNewThread<Value: Sendable>(
