@@ -82,6 +82,19 @@ extension [Frame] {
     }
 }
 
+extension StallReport {
+    /// Where two modules interpose one function (CWaitCalls), the first one's definition made the call.
+    mutating func leaveOutFunction(called name: String, _ names: [CodeLocation: [Frame]]) {
+        for index in samples.indices {
+            while let frames = samples[index].locations.first.flatMap({ names[$0] }),
+                frames.last?.function == name
+            {
+                samples[index].locations.removeFirst()
+            }
+        }
+    }
+}
+
 extension PendingReport {
     init(_ call: ForbiddenCall, loop: String) {
         let age = MonotonicInstant(nanoseconds: stall_monotonic_ns()) - call.began

@@ -389,8 +389,10 @@ private struct Recording {
         if configuration.symbolizes { pending.nameGeneratedCode(by: &generatedNames, images) }
         var report = StallReport(
             pending, run: run, images: images, naming: namingTime[pending.id] ?? .zero)
-        if pending.call != nil {
-            guard isReported(report, images) else { return }
+        if let call = pending.call {
+            if configuration.symbolizes { resolve(Set(report.locations), images) }
+            report.leaveOutFunction(called: call.name, names)
+            guard isReported(report) else { return }
             return write(&report, &pending, images)
         }
         pending.declare(&report, in: expected)
@@ -481,8 +483,7 @@ private struct Recording {
     }
 
     /// Whether a call that may block gets a report: no function on its stack is allowed to, and the limits are not reached.
-    private mutating func isReported(_ report: StallReport, _ images: ImageTable) -> Bool {
-        if configuration.symbolizes { resolve(Set(report.locations), images) }
+    private mutating func isReported(_ report: StallReport) -> Bool {
         let frames = frames(of: report.locations)
         if frames.areOfFoundationsLoop
             || calls.map({ frames.contains(where: $0.source.allows) }) == true

@@ -65,6 +65,7 @@ struct ReportPage {
             case "headline": try write(HTML(headline).text)
             case "notes":
                 for note in notes { try write(HTML("p", [("class", "note")], HTML(note)).text) }
+            case "tableState": if sections.isEmpty { try write(" class=\"empty\"") }
             case "tableHeading": try write(HTML(tableHeading).text)
             case "tableClass": try write(tableClass)
             case "tableHead": try write(head.text)

@@ -120,9 +120,12 @@ struct Report: ParsableCommand {
             "Stalls of "
             + (apps.count <= 3
                 ? listed(apps) : listed(apps.prefix(2) + ["\(apps.count - 2) more apps"]))
+        // The heading of a page without any says it.
+        var notes = view.notes[...]
+        let none = apps.isEmpty ? notes.popFirst() ?? "" : "No stalls."
         var page = ReportPage(
             title: heading, heading: apps.isEmpty ? "No stalls" : heading,
-            headline: ranking.groups.isEmpty ? "No stalls." : view.header,
+            headline: ranking.groups.isEmpty ? none : view.header,
             tableHeading: "Ranked by time lost",
             tableClass: "rank",
             columns: [
@@ -135,7 +138,7 @@ struct Report: ParsableCommand {
             page.rest =
                 "\(counted(hidden, "more group")), \((ranking.ownLost - shown).compact) lost: --limit \(hidden + limit)"
         }
-        page.notes = view.notes
+        page.notes = Array(notes)
         page.violations = try violations(question, ranking.overview)
         return page
     }

@@ -105,6 +105,7 @@ func waitForNothing() async {
 func sleep(inCalls depth: Int) {
     guard depth == 0 else { return sleep(inCalls: depth - 1) }
     usleep(1)  // blocks: makesManyCalls
+    usleep(2)  // blocks: makesManyCalls
 }
 
 @inline(never) func loadSettings() { usleep(100) }
