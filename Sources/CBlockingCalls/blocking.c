@@ -1,9 +1,11 @@
 // The calling thread's part of a violation: whether there is one. Runs in any function of the app that may block, also in
 // signal handlers and under any lock: it allocates nothing, and waits for another thread's capture alone (violations.c).
+#define _GNU_SOURCE
 #include "blocking.h"
 
 #include <dlfcn.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include "images.h"
@@ -19,8 +21,6 @@
 #include "violations.h"
 
 enum { CALLERS = 16, VISITS = 64 };
-// The begin of a queue's item is not seen: for so long after a report its calls are taken for those of the same item.
-enum { ITEM_NS = 1000000 };
 
 bool blocking_is_watched;
 
@@ -38,7 +38,8 @@ static __thread struct {
     uint64_t reported;  // the callout or job of the last one
     uint64_t owner;     // of the call
     stall_watched_queue queue;  // whose item makes the call
-    uint64_t item_until_ns;
+    const stall_beacon *item;   // of the queue whose item made the last one, and how often the thread had rested then
+    uint64_t item_rests;
     // The callers of the last calls that have an owner, by their addresses modulo CALLERS.
     struct {
         uint64_t owner;
@@ -82,13 +83,19 @@ static bool is_made_by_call(uintptr_t frame) {
     return !stall_read_exactly(&caller, own.frame + sizeof caller, sizeof caller) || caller == own.caller;
 }
 
+// Items of a queue have no begin that could be seen: between two of them the thread rests, unless one follows the other at once.
+static uint64_t count_rests(void) {
+    struct rusage usage;
+    return stall_system_call(SYS_getrusage, RUSAGE_THREAD, (uintptr_t)&usage, 0, 0, 0, 0) == 0 ? (uint64_t)usage.ru_nvcsw : 0;
+}
+
 // In a callout, a job or an item of a queue that has made no such call yet.
 static bool is_in_work(void) {
     const stall_beacon *beacon = stall_current_beacon;
     if (!__atomic_load_n(&has_reader, __ATOMIC_ACQUIRE)) return false;
     if (is_busy(beacon)) return own.reported != current_work(beacon);
     own.queue = stall_watched_queue_current();
-    return own.queue.beacon && stall_monotonic_ns() >= own.item_until_ns;
+    return own.queue.beacon && (own.queue.beacon != own.item || count_rests() != own.item_rests);
 }
 
 bool blocking_is_forbidden_here(uintptr_t frame) {
@@ -140,10 +147,11 @@ static bool note(const blocking_call *call, uint64_t now) {
     return violations_note(call, work, now);
 }
 
-static void end_report(uint64_t now) {
+static void end_report(void) {
     wake.call(wake.context);
     if (own.queue.beacon) {
-        own.item_until_ns = now + ITEM_NS;
+        own.item = own.queue.beacon;
+        own.item_rests = count_rests();
     } else {
         own.reported = current_work(stall_current_beacon);
     }
@@ -157,7 +165,7 @@ void blocking_end(const blocking_call *call) {
     } else if (own.owner != 0) {
         if (!is_exhausted(call->caller)) note(call, now);
     } else if (__atomic_load_n(&has_reader, __ATOMIC_ACQUIRE)) {
-        if (note(call, now)) end_report(now);
+        if (note(call, now)) end_report();
     }
     own.frame = 0;
     errno = saved;
