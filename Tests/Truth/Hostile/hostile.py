@@ -500,6 +500,15 @@ def written(paths, writer):
         yield path
 
 
+def stamp(path):
+    """What changes with a file's content."""
+    try:
+        facts = os.stat(path)
+    except OSError as error:
+        return str(error)
+    return facts.st_ino, facts.st_size, facts.st_mtime_ns
+
+
 class Trial:
     """Gives the inputs to ingest, in batches; then each batch to a reader, and what is read to an agent."""
 
@@ -510,6 +519,8 @@ class Trial:
         self.reads_mb = 0
         # In the order in which they were: of two stores of one name the first one keeps it.
         self.accepted = []
+        # Their files as they were then: a file that has changed since is another input to the clean store.
+        self.stamps = {}
         # Those of which every report was new; of others ingest has not read all.
         self.taken = set()
         self.for_reader, self.for_agent = queue.Queue(MOST_WAITING), queue.Queue()
@@ -652,6 +663,7 @@ class Trial:
         self.taken |= {file["path"] for file in files if not file.get("error") and file["added"] >= REPORTS}
         self.accepted += [path for path in given
                           if path in taken or any(file.startswith(path + "/") for file in taken)]
+        self.stamps.update((path, stamp(path)) for path in taken)
 
     def hand_to_agent(self, paths):
         """Gives stores to an agent: of those that are to stay as they are, a copy."""
@@ -718,6 +730,9 @@ class Trial:
             self.poisoned += 1
             print("poisoned: a file that hostile stores name was changed or deleted", file=sys.stderr)
         if self.poisoned:
+            for path, before in self.stamps.items():
+                if stamp(path) != before:
+                    print("changed since it was taken: %s: %s, now %s" % (path, before, stamp(path)), file=sys.stderr)
             self.keep(self.central, clean)
         # Good stores are in it: every command has an answer, and so has who asks in SQL.
         self.readers[0].read(self.central, None, reads.COMMANDS, is_taken=True)
