@@ -3,7 +3,7 @@
 SWIFT ?= swift
 comma := ,
 # These play whole programs in real time: they want the machine for themselves.
-ALONE = CrashTests|DoctorCommandTests|CauseTruthTests|DemoTests|AgentProcessTests|EndingTests|StallTruthTests|TaskTruthTests|WatchTargetTests|WatchedWaitsTests|RefusedCaptureTests|RunCommandTests|SiteTruthTests|HostSafetyTests|HangTruthTests|TestRunTests
+ALONE = CrashTests|DoctorCommandTests|CauseTruthTests|DemoTests|AgentProcessTests|EndingTests|StallTruthTests|TaskTruthTests|WatchTargetTests|WatchedWaitsTests|RefusedCaptureTests|RunCommandTests|ForbidBlockingRunTests|SiteTruthTests|HostSafetyTests|HangTruthTests|TestRunTests
 # Tests, and what shows all of stallctl, are built with the package's trait Fleet; a change of traits compiles everything again.
 FLEET = $(SWIFT) build --traits Fleet
 SOURCES = Package.swift Sources Tests Examples Benchmarks
@@ -36,8 +36,7 @@ demo: setup
 
 test: setup
 	$(FLEET) --build-tests
-	@scripts/test --skip-build --skip '$(ALONE)'
-	@scripts/test --skip-build --no-parallel --filter '$(ALONE)'
+	@scripts/tests '$(ALONE)'
 
 # Every scenario of the golden table, on our run loop and on the real CFRunLoop.
 conformance: setup
