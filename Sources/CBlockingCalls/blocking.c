@@ -38,8 +38,9 @@ static __thread struct {
     uint64_t reported;  // the callout or job of the last one
     uint64_t owner;     // of the call
     stall_watched_queue queue;  // whose item makes the call
-    const stall_beacon *item;   // of the queue whose item made the last one, and how often the thread had rested then
+    const void *item;           // the queue whose item made the last one, and how often the thread had rested after it
     uint64_t item_rests;
+    bool is_of_item;            // the call is another one of that item
     // The callers of the last calls that have an owner, by their addresses modulo CALLERS.
     struct {
         uint64_t owner;
@@ -95,13 +96,15 @@ static bool is_in_work(void) {
     if (!__atomic_load_n(&has_reader, __ATOMIC_ACQUIRE)) return false;
     if (is_busy(beacon)) return own.reported != current_work(beacon);
     own.queue = stall_watched_queue_current();
-    return own.queue.beacon && (own.queue.beacon != own.item || count_rests() != own.item_rests);
+    own.is_of_item = own.queue.queue == own.item && count_rests() == own.item_rests;
+    return own.queue.queue != NULL;
 }
 
 bool blocking_is_forbidden_here(uintptr_t frame) {
     if (is_made_by_call(frame) || stall_expected_is_thread()) return false;
     own.owner = current_owner();
     own.queue = (stall_watched_queue){0};
+    own.is_of_item = false;
     if (own.owner == 0 && !is_in_work()) return false;
     return !stall_expected_is_task(stall_task_current()) && !is_on_signal_stack();
 }
@@ -138,10 +141,10 @@ static void restore_signals(uint64_t before) {
 }
 
 static bool note(const blocking_call *call, uint64_t now) {
-    const stall_beacon *beacon = own.queue.beacon ? NULL : stall_current_beacon;
+    const stall_beacon *beacon = own.queue.queue ? NULL : stall_current_beacon;
     const blocking_work work = {
         .owner = own.owner,
-        .beacon = beacon ? beacon : own.queue.beacon,
+        .target = beacon ? beacon : own.queue.queue,
         .phase = beacon ? (uint8_t)(__atomic_load_n(&beacon->callout, __ATOMIC_RELAXED) >> 56) : own.queue.phase,
     };
     return violations_note(call, work, now);
@@ -149,8 +152,8 @@ static bool note(const blocking_call *call, uint64_t now) {
 
 static void end_report(void) {
     wake.call(wake.context);
-    if (own.queue.beacon) {
-        own.item = own.queue.beacon;
+    if (own.queue.queue) {
+        own.item = own.queue.queue;
         own.item_rests = count_rests();
     } else {
         own.reported = current_work(stall_current_beacon);
@@ -165,7 +168,11 @@ void blocking_end(const blocking_call *call) {
     } else if (own.owner != 0) {
         if (!is_exhausted(call->caller)) note(call, now);
     } else if (__atomic_load_n(&has_reader, __ATOMIC_ACQUIRE)) {
-        if (note(call, now)) end_report();
+        if (own.is_of_item) {
+            own.item_rests = count_rests();  // its own call's rest does not end the item
+        } else if (note(call, now)) {
+            end_report();
+        }
     }
     own.frame = 0;
     errno = saved;

@@ -94,7 +94,7 @@ bool violations_note(const blocking_call *call, blocking_work work, uint64_t now
     stall_violation *violation = &slot->violation;
     violation->call = call->name;
     violation->kind = call->kind;
-    violation->beacon = work.beacon;
+    violation->target = work.target;
     violation->owner = work.owner;
     violation->began_ns = call->began_ns;
     violation->length_ns = now - call->began_ns;

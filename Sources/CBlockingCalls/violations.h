@@ -2,10 +2,10 @@
 #pragma once
 #include "blocking.h"
 
-/// The work that made a call: the test that owns it, or 0 and the beacon of a loop, a worker or a queue.
+/// The work that made a call: the test that owns it, or 0 and the beacon of a loop or a worker, or a queue.
 typedef struct {
     uint64_t owner;
-    const stall_beacon *beacon;
+    const void *target;
     uint8_t phase;
 } blocking_work;
 

@@ -1,12 +1,20 @@
 // libstallwatch-blocking.so: the interposed functions (CBlockingCalls/Calls) in a program that was not built with them.
 // `stallctl run --forbid-blocking` has it loaded behind libstallwatch-preload.so. Their reports go to the agent, which is
 // another object and comes later.
+//
+// libstallwatch-dispatch.so is the same with the functions of Dispatch, for programs that are linked with it: in others they
+// must not seem to be there.
 #define _GNU_SOURCE
 #include "../CBlockingCalls/blocking.h"
 #include "blocking_door.h"
 
 #include <dlfcn.h>
-#include <link.h>
+
+#ifdef STALL_DOOR_OF_DISPATCH
+#define stallwatch_blocking_set stallwatch_dispatch_set
+#endif
+// Of the other object, if that is loaded.
+extern void stallwatch_dispatch_set(const stall_blocking_core *given, bool is_watched) __attribute__((weak));
 
 bool blocking_is_watched;
 static const stall_blocking_core *core;
@@ -14,6 +22,9 @@ static const stall_blocking_core *core;
 void stallwatch_blocking_set(const stall_blocking_core *given, bool is_watched) {
     if (given) core = given;
     __atomic_store_n(&blocking_is_watched, is_watched, __ATOMIC_RELEASE);
+#ifndef STALL_DOOR_OF_DISPATCH
+    if (stallwatch_dispatch_set) stallwatch_dispatch_set(given, is_watched);
+#endif
 }
 
 bool blocking_is_forbidden_here(uintptr_t frame) { return core->is_forbidden_here(frame); }
@@ -24,29 +35,4 @@ blocking_call blocking_begin(const char *name, stall_blocking_kind kind, uintptr
 
 void blocking_end(const blocking_call *call) { core->end(call); }
 
-typedef struct {
-    const char *name;
-    void *found;
-} search;
-
-static bool is_own(const void *address) {
-    Dl_info here, there;
-    return dladdr(&core, &here) != 0 && dladdr(address, &there) != 0 && here.dli_fbase == there.dli_fbase;
-}
-
-static int search_image(struct dl_phdr_info *image, size_t size, void *context) {
-    (void)size;
-    search *search = context;
-    void *handle = image->dlpi_name && *image->dlpi_name ? dlopen(image->dlpi_name, RTLD_LAZY | RTLD_NOLOAD) : NULL;
-    void *found = handle ? dlsym(handle, search->name) : NULL;
-    if (found && !is_own(found)) search->found = found;
-    if (handle) dlclose(handle);
-    return search->found != NULL;
-}
-
-// A plug-in's libraries, libdispatch for example, are behind no other object, but its calls come here as well.
-void *blocking_next(const char *name) {
-    search search = {name, dlsym(RTLD_NEXT, name)};
-    if (!search.found) dl_iterate_phdr(search_image, &search);
-    return search.found;
-}
+void *blocking_next(const char *name) { return dlsym(RTLD_NEXT, name); }

@@ -72,6 +72,27 @@ void preload_wait_for_agent(int64_t timeout_ns) { wait_while(STARTING, timeout_n
 
 // MARK: The agent
 
+// The base of the image whose function of this name the program calls.
+static const void *image_with(const char *name) {
+    Dl_info image;
+    const ElfW(Sym) *symbol = NULL;
+    void *found = dlsym(RTLD_DEFAULT, name);
+    if (!found || dladdr1(found, &image, (void **)&symbol, RTLD_DL_SYMENT) == 0) return NULL;
+    // A program that is not position-independent has an address of its own for it, and calls what comes behind.
+    if (symbol && symbol->st_shndx == SHN_UNDEF) {
+        found = dlsym(RTLD_NEXT, name);
+        if (!found || dladdr(found, &image) == 0) return NULL;
+    }
+    return image.dli_fbase;
+}
+
+// The Swift runtime asks malloc_usable_size for the size of what malloc gave. A program whose allocator lacks it answers with
+// libc's, which knows nothing of that memory.
+static bool has_strange_heap(void) {
+    const void *allocator = image_with("malloc"), *sizes = image_with("malloc_usable_size");
+    return allocator != sizes;
+}
+
 static bool load_agent(void) {
     Dl_info own;
     char path[PATH_MAX];
@@ -79,7 +100,7 @@ static bool load_agent(void) {
     const char *slash = strrchr(own.dli_fname, '/');
     const int length = slash ? (int)(slash - own.dli_fname) : 0;
     const int written = snprintf(path, sizeof path, "%.*s/libstallwatch-agent.so", length, own.dli_fname);
-    if (length == 0 || written >= (int)sizeof path) return false;
+    if (length == 0 || written >= (int)sizeof path || has_strange_heap()) return false;
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         if (environment.settings.logs) dprintf(STDERR_FILENO, "stallwatch: not watched: %s\n", dlerror());
@@ -159,7 +180,8 @@ static void in_child(void) {
 static void at_exit(void) {
     preload_wait_for_agent(LONGEST_WAIT_NS);
     const stall_preload_agent *running = preload_agent();
-    if (running && environment.settings.set_blocking) running->finish();
+    // A child that was made without fork has the agent's memory, but not its threads.
+    if (running && environment.settings.set_blocking && process == getpid()) running->finish();
 }
 
 // Programs that are linked with libseccomp confine themselves, usually before they wait for anything.

@@ -8,7 +8,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-static const char *const libraries[] = {"libstallwatch-preload.so", "libstallwatch-blocking.so"};
+static const char *const libraries[] = {"libstallwatch-preload.so", "libstallwatch-blocking.so", "libstallwatch-dispatch.so"};
 
 static const char *value_of(const char *name) {
     const char *value = getenv(name);

@@ -2,7 +2,7 @@
 
 internal import StallModel
 
-/// Patterns of a function and of the image that it is in; all of them must match.
+/// Patterns of functions, and of the images that they are in: one of each must match.
 struct AllowRule: Sendable {
     private var functions: [Glob] = []
     private var images: [Glob] = []
@@ -20,11 +20,12 @@ struct AllowRule: Sendable {
 
     fileprivate func fits(_ frame: Frame) -> Bool {
         guard !functions.isEmpty || !images.isEmpty else { return false }
-        return functions.allSatisfy { frame.function.map($0.matches) ?? false }
-            && images.allSatisfy { glob in
-                (glob.pattern.contains("/") ? frame.imagePath : frame.imageName)
-                    .map(glob.matches) ?? false
-            }
+        let isFunction = functions.contains { frame.function.map($0.matches) ?? false }
+        let isImage = images.contains { glob in
+            (glob.pattern.contains("/") ? frame.imagePath : frame.imageName)
+                .map(glob.matches) ?? false
+        }
+        return (isFunction || functions.isEmpty) && (isImage || images.isEmpty)
     }
 }
 

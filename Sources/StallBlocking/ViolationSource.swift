@@ -82,7 +82,7 @@ extension ForbiddenCall {
         self.init(
             name: String(cString: violation.pointee.call),
             cause: CauseClass(rawValue: violation.pointee.kind.rawValue) ?? .unknown,
-            beacon: UInt(bitPattern: violation.pointee.beacon),
+            target: UInt(bitPattern: violation.pointee.target),
             thread: ThreadID(rawValue: violation.pointee.thread),
             phase: LoopPhase(rawValue: violation.pointee.phase) ?? .unknown,
             began: MonotonicInstant(nanoseconds: violation.pointee.began_ns),

@@ -26,7 +26,7 @@ typedef enum : uint8_t {
 /// A call that may block, made where that is forbidden.
 typedef struct {
     const char *_Nonnull call;        ///< the function's name, a constant
-    const stall_beacon *_Nullable beacon;  ///< the thread's; only to be compared
+    const void *_Nullable target;     ///< the thread's beacon, or the Dispatch queue; only to be compared
     uint64_t owner;                   ///< of the test; 0: none
     uint64_t began_ns, length_ns;     ///< CLOCK_MONOTONIC; how long the call took
     int32_t thread;                   ///< gettid

@@ -7,18 +7,18 @@
 #include "stall_beacon.h"
 
 /// Maximum number of watched queues that are found here.
-#define STALL_WATCHED_QUEUE_LIMIT 64
+#define STALL_WATCHED_QUEUE_LIMIT 256
 
 typedef struct {
-    const stall_beacon *_Nullable beacon;  ///< only to be compared: it may be freed by now; NULL: the queue is not watched
-    uint8_t phase;                         ///< LoopPhase of its items
+    const void *_Nullable queue;  ///< only to be compared: it may be freed by now; NULL: none that is watched
+    uint8_t phase;                ///< LoopPhase of its items
 } stall_watched_queue;
 
-/// Adds a queue, under the beacon of its watch. False if there is no room.
-bool stall_watched_queue_add(const void *_Nonnull queue, const stall_beacon *_Nonnull beacon, uint8_t phase);
-void stall_watched_queue_remove(const stall_beacon *_Nonnull beacon);
+/// Adds a queue for a watch of it. False if there is no room.
+bool stall_watched_queue_add(const void *_Nonnull queue, const void *_Nonnull watch, uint8_t phase);
+void stall_watched_queue_remove(const void *_Nonnull watch);
 
 /// The watched queue whose item the calling thread runs. Not the main queue on the main thread: all that runs there seems to
-/// be the queue's, and its run loop can be watched itself. Costs one load while no queue is watched; neither allocates nor
-/// locks.
+/// be the queue's, and its run loop can be watched itself. A queue at the address of one that was freed, before the watch of that
+/// one has ended, is told from it by its label. Costs one load while no queue is watched; neither allocates nor locks.
 stall_watched_queue stall_watched_queue_current(void);

@@ -1,5 +1,6 @@
 // The targets of a monitor. Watching the same target again replaces its registration; stopping ends all.
 
+internal import Dispatch
 internal import StallDetection
 internal import StallModel
 internal import StallRunLoop
@@ -21,6 +22,15 @@ enum RegistrationKey: Hashable, Sendable {
     case worker(Int32)
     /// A thread of the agent's task executor.
     case executorThread(Int)
+
+    /// The address of the Dispatch queue that is watched, or on which the target runs.
+    var queue: UInt? {
+        switch self {
+        case .queue(let address): address
+        case .mainActor: DispatchQueue.main.dispatchObject.map { UInt(bitPattern: $0) }
+        default: nil
+        }
+    }
 }
 
 /// One watched target.
@@ -41,18 +51,18 @@ final class RegistrationList: Sendable {
         var watches: [RegistrationKey: Registration] = [:]
         var isClosed = false
         /// The last targets that ended: a call of a thread that ends is reported when the thread may be gone.
-        var ended: [(beacon: UInt, name: String)] = []
+        var ended: [(target: UInt, name: String)] = []
         private static let endedLimit = 128
 
         mutating func remove(_ key: RegistrationKey) -> Registration? {
             guard let watch = watches.removeValue(forKey: key) else { return nil }
-            keepName(of: watch)
+            keepName(of: watch, key)
             return watch
         }
 
-        mutating func keepName(of watch: Registration) {
+        mutating func keepName(of watch: Registration, _ key: RegistrationKey) {
             if ended.count == Self.endedLimit { ended.removeFirst() }
-            ended.append((watch.loop.beacon.address, watch.name))
+            ended.append((key.queue ?? watch.loop.beacon.address, watch.name))
         }
     }
     private let state = AgentLocked(State())
@@ -76,7 +86,7 @@ final class RegistrationList: Sendable {
         state.withLock { state in
             defer { state.watches = [:] }
             state.isClosed = true
-            for watch in state.watches.values { state.keepName(of: watch) }
+            for (key, watch) in state.watches { state.keepName(of: watch, key) }
             return Array(state.watches.values)
         }
     }
@@ -89,11 +99,12 @@ final class RegistrationList: Sendable {
     /// All current registrations.
     var all: [Registration] { state.withLock { Array($0.watches.values) } }
 
-    /// The name of the target that this beacon is of, or was: the memory of one that has ended may be another's by now.
-    func name(ofBeacon address: UInt) -> String? {
+    /// The name of the target that this beacon or queue is of, or was: the memory of one that has ended may be another's by
+    /// now.
+    func name(of target: UInt) -> String? {
         state.withLock { state in
-            state.watches.values.first { $0.loop.beacon.address == address }?.name
-                ?? state.ended.last { $0.beacon == address }?.name
+            state.watches.first { ($0.queue ?? $1.loop.beacon.address) == target }?.value.name
+                ?? state.ended.last { $0.target == target }?.name
         }
     }
 

@@ -13,8 +13,8 @@ package struct ForbiddenCall: Sendable {
     package var name: String
     /// The class of the wait.
     package var cause: CauseClass
-    /// The address of the beacon of the work that made it.
-    package var beacon: UInt
+    /// The address of the beacon of the work that made it, or of the Dispatch queue.
+    package var target: UInt
     package var thread: ThreadID
     package var phase: LoopPhase
     package var began: MonotonicInstant
@@ -23,12 +23,12 @@ package struct ForbiddenCall: Sendable {
     package var stack: CapturedStack
 
     package init(
-        name: String, cause: CauseClass, beacon: UInt, thread: ThreadID, phase: LoopPhase,
+        name: String, cause: CauseClass, target: UInt, thread: ThreadID, phase: LoopPhase,
         began: MonotonicInstant, length: Duration, stack: CapturedStack
     ) {
         self.name = name
         self.cause = cause
-        self.beacon = beacon
+        self.target = target
         self.thread = thread
         self.phase = phase
         self.began = began
@@ -63,8 +63,8 @@ extension StallMonitor {
         of source: any ForbiddenCallSource
     ) -> UnsafeMutablePointer<stall_wakeup>? {
         guard let agent, !agent.hasStopped else { return nil }
-        agent.recorder.reportCalls(of: source) { [weak self] beacon in
-            self?.watches.name(ofBeacon: beacon)
+        agent.recorder.reportCalls(of: source) { [weak self] target in
+            self?.watches.name(of: target)
         }
         return agent.recorder.handover.wakeup
     }

@@ -22,7 +22,7 @@ enum RecorderRequest: Sendable {
 /// The source of calls that the app forbids, and how their targets are called.
 struct CallReporting: Sendable {
     let source: any ForbiddenCallSource
-    let loopName: @Sendable (_ beacon: UInt) -> String?
+    let loopName: @Sendable (_ target: UInt) -> String?
 }
 
 /// The recorder's thread and its input queues.
@@ -237,7 +237,7 @@ private struct Recording {
     private func nextCall() -> RecorderRequest? {
         while let calls, let call = calls.source.next() {
             // Other monitors may watch other threads.
-            guard let loop = calls.loopName(call.beacon) else { continue }
+            guard let loop = calls.loopName(call.target) else { continue }
             return .record(PendingReport(call, loop: loop))
         }
         return nil
@@ -390,7 +390,10 @@ private struct Recording {
         var report = StallReport(
             pending, run: run, images: images, naming: namingTime[pending.id] ?? .zero)
         if let call = pending.call {
-            if configuration.symbolizes { resolve(Set(report.locations), images) }
+            if configuration.symbolizes {
+                nameScripts(of: &pending)
+                resolve(Set(report.locations), images)
+            }
             report.leaveOutFunction(called: call.name, names)
             guard isReported(report) else { return }
             return write(&report, &pending, images)
@@ -430,13 +433,7 @@ private struct Recording {
             return store.notifyOnceDurable(report)
         }
         if names.count > 20_000 { names = [:] }
-        for script in pending.scripts() {
-            for isGuessed in [false, true] {
-                var location = script.location
-                location.isGuessed = isGuessed
-                names[location] = [script.frame]
-            }
-        }
+        nameScripts(of: &pending)
         let locations = Set(report.locations + pending.suspectLocations(images))
         let unknown = locations.filter { names[$0] == nil }
         if !unknown.isEmpty {
@@ -468,6 +465,16 @@ private struct Recording {
             report.threads[index].frames = frames(of: report.threads[index].locations)
         }
         store.notifyOnceDurable(report)
+    }
+
+    private mutating func nameScripts(of pending: inout PendingReport) {
+        for script in pending.scripts() {
+            for isGuessed in [false, true] {
+                var location = script.location
+                location.isGuessed = isGuessed
+                names[location] = [script.frame]
+            }
+        }
     }
 
     /// Finds the names of locations that have none yet.

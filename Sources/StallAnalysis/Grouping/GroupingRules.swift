@@ -53,7 +53,7 @@ package struct GroupingRules: Sendable {
         let rules = (user?.rules ?? []) + builtIn.rules
         (self.text, self.file) = (text, file)
         groupRules = rules.filter(\.isForGroups)
-        allowed = rules.flatMap(\.allowed)
+        allowed = rules.compactMap(\.allowed)
         frameRules = rules.filter { !$0.isForGroups && $0.action != .allow }
         var byFunction: [String: [Int]] = [:]
         var tried: [Int] = []
@@ -120,13 +120,12 @@ extension GroupingRule {
         }
     }
 
-    /// One rule of the agent's for each combination of its globs; none if it is not of what may block.
-    fileprivate var allowed: [String] {
-        guard action == .allow else { return [] }
-        let images = images.map { "image \($0.pattern)" }
-        let functions = functions.map { "function \($0.pattern)" }
-        guard !images.isEmpty, !functions.isEmpty else { return images + functions }
-        return images.flatMap { image in functions.map { "\(image)\t\($0)" } }
+    /// As the agent takes it; nil if it is not of what may block.
+    fileprivate var allowed: String? {
+        guard action == .allow else { return nil }
+        let selectors =
+            images.map { "image \($0.pattern)" } + functions.map { "function \($0.pattern)" }
+        return selectors.joined(separator: "\t")
     }
 
     fileprivate var namesFunctionsOnly: Bool {

@@ -127,6 +127,12 @@ struct Run: ParsableCommand {
         var environment = RunEnvironment(ProcessInfo.processInfo.environment)
         if forbidBlocking {
             let rules = try grouping.rules(forStore: environment.storePath(option: store))
+            // Linux takes a variable of 128 KiB.
+            guard rules.allowed.joined().utf8.count < 100_000 else {
+                throw RunProblem(
+                    "\(rules.file ?? "rules"): the rules 'allow' are too long; expected less than 100,000 bytes"
+                )
+            }
             environment.forbidBlocking(allowing: rules.allowed)
         }
         if let test = SwiftTestCommand(command) {
@@ -153,7 +159,9 @@ struct Run: ParsableCommand {
             if let reason = subject.obstacle {
                 say("stallctl: \(command[0]) is not watched itself: \(reason.sentence)".printable)
             }
-            let libraries: [PreloadLibrary] = forbidBlocking ? [.loops, .blocking] : [.loops]
+            var libraries = [PreloadLibrary.loops]
+            if forbidBlocking { libraries.append(.blocking) }
+            if forbidBlocking, subject.loads("libdispatch.so") { libraries.append(.dispatch) }
             let paths = try libraries.map { try $0.find() }
             try checkStore(environment.storePath(option: store))
             environment.preload(paths)

@@ -8,6 +8,8 @@ enum PreloadLibrary: String {
     case loops = "libstallwatch-preload.so"
     /// Calls that may block.
     case blocking = "libstallwatch-blocking.so"
+    /// Those of Dispatch.
+    case dispatch = "libstallwatch-dispatch.so"
 
     /// The first of: beside stallctl, as in a checkout; `../lib/stallwatch`, as it is installed.
     func find() throws -> String {

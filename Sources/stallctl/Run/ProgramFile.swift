@@ -93,6 +93,27 @@ struct ProgramFile {
         var launches = 0
         /// A shell, or env: the program to watch is the one that it executes in its own process.
         var isShell = false
+        /// The binary that is executed.
+        var binary: String?
+
+        /// Whether the dynamic linker loads a library for it at its start.
+        func loads(_ library: String) -> Bool {
+            guard let binary else { return false }
+            let linker = Process()
+            let output = Pipe()
+            linker.executableURL = URL(fileURLWithPath: binary)
+            // It then prints what it would load, and runs nothing.
+            linker.environment = ProcessInfo.processInfo.environment.merging(
+                ["LD_TRACE_LOADED_OBJECTS": "1"]) { $1 }
+            linker.standardOutput = output
+            linker.standardError = FileHandle.nullDevice
+            linker.standardInput = FileHandle.nullDevice
+            guard (try? linker.run()) != nil else { return false }
+            let said = String(
+                decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+            linker.waitUntilExit()
+            return said.split(whereSeparator: \.isWhitespace).contains { $0 == library }
+        }
     }
 
     private static let shells: Set = [
@@ -117,7 +138,8 @@ struct ProgramFile {
             switch head.kind {
             case .binary(let obstacle):
                 return Examination(
-                    obstacle: obstacle, launches: launches, isShell: Self.isShell(path))
+                    obstacle: obstacle, launches: launches, isShell: Self.isShell(path),
+                    binary: path)
             case .script(let interpreter, let argument):
                 path = interpreter
                 guard interpreter.hasSuffix("/env"), let argument,

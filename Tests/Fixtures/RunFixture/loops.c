@@ -1,5 +1,6 @@
 // A program that knows nothing of stallwatch, for `stallctl run`: loops SCENARIO. Planned stalls take 500 ms, rests too.
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -14,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/select.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -334,6 +336,22 @@ int main(int count, char **words) {
         int status = 0;
         waitpid(child, &status, 0);
         printf("child %d\n", status);
+    }
+    // Programs ask in this way whether they can use it.
+    if (strcmp(scenario, "weak") == 0) {
+        printf("%d\n", dlsym(RTLD_DEFAULT, "dispatch_sync_f") != NULL);
+        serve(compute);
+    }
+    // A child without the handlers of fork.
+    if (strcmp(scenario, "cloned") == 0) {
+        struct timespec before, after;
+        serve(compute);
+        clock_gettime(CLOCK_MONOTONIC, &before);
+        const long child = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+        if (child == 0) exit(0);
+        waitpid((pid_t)child, NULL, 0);
+        clock_gettime(CLOCK_MONOTONIC, &after);
+        printf("held %d\n", after.tv_sec - before.tv_sec > 1);
     }
     if (strcmp(scenario, "closed") == 0) {
         close_range(3, ~0U, 0);

@@ -51,8 +51,7 @@ import Testing
             """, file: "r")
         #expect(
             allowing.allowed == [
-                "image d*\tfunction b *", "image d*\tfunction c", "image /e/*\tfunction b *",
-                "image /e/*\tfunction c", "image f",
+                "image d*\timage /e/*\tfunction b *\tfunction c", "image f",
             ])
         let skipping = try GroupingRules("skip function a", file: "r")
         #expect(allowing.hash == skipping.hash && skipping.allowed.isEmpty)

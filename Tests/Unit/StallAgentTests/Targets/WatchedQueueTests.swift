@@ -9,8 +9,10 @@ import Testing
 /// Method: items of queues with and without a target, which look themselves.
 @Suite(.serialized) struct WatchedQueueTests {
     private func found(on queue: DispatchQueue) -> UInt {
-        queue.sync { UInt(bitPattern: stall_watched_queue_current().beacon) }
+        queue.sync { UInt(bitPattern: stall_watched_queue_current().queue) }
     }
+
+    private func address(_ queue: DispatchQueue) -> UInt { UInt(bitPattern: queue.dispatchObject) }
 
     private func target(_ queue: DispatchQueue) throws -> (DispatchQueueTarget, SharedBeacon) {
         let beacon = try #require(SharedBeacon())
@@ -24,13 +26,27 @@ import Testing
         do {
             let (one, two) = (try target(first), try target(second))
             withExtendedLifetime((one, two)) {
-                #expect(found(on: first) == UInt(bitPattern: one.1.pointer))
-                #expect(found(on: second) == UInt(bitPattern: two.1.pointer))
+                #expect(found(on: first) == address(first))
+                #expect(found(on: second) == address(second))
                 #expect(found(on: other) == 0)
                 #expect(first.sync { found(on: other) } == 0)
             }
         }
         #expect(found(on: first) == 0 && found(on: second) == 0)
+    }
+
+    /// The watch of a queue that was freed ends with the next look at it.
+    @Test func `another queue at the address of one that was freed is told by its label`() throws {
+        var watched: [(DispatchQueueTarget, SharedBeacon)] = []
+        var freed: Set<UInt> = []
+        for number in 0..<50 {
+            let queue = DispatchQueue(label: "freed \(number)")
+            freed.insert(address(queue))
+            watched.append(try target(queue))
+        }
+        let others = (0..<200).map { DispatchQueue(label: "other \($0)") }
+        try #require(others.contains { freed.contains(address($0)) })
+        withExtendedLifetime(watched) { #expect(others.allSatisfy { found(on: $0) == 0 }) }
     }
 
     @Test func `an item's phase is its queue's`() throws {
@@ -43,7 +59,7 @@ import Testing
     }
 
     @Test func `more queues than there is room for are not found`() throws {
-        let queues = (0..<200).map { DispatchQueue(label: "\($0)") }
+        let queues = (0..<300).map { DispatchQueue(label: "\($0)") }
         let watched = try queues.map(target)
         withExtendedLifetime(watched) {
             let count = queues.count { found(on: $0) != 0 }

@@ -71,7 +71,7 @@ import Testing
         #expect(calls(child.reports) == ["nap usleep", "wait_one poll", "last usleep"])
     }
 
-    @Test(arguments: ["environment", "title", "wrong", "handler", "jump"])
+    @Test(arguments: ["environment", "title", "wrong", "handler", "jump", "weak", "cloned"])
     func `the program behaves as without`(scenario: String) throws {
         let program = try RunCommandTests.built.get().path + "/loops"
         try withTemporaryDirectory { directory in
@@ -86,6 +86,14 @@ import Testing
             #expect(watched.output == alone.output && watched.status == alone.status)
             #expect(watched.errors == "")
         }
+    }
+
+    /// The Swift runtime would ask libc for the size of what the program's allocator gave.
+    @Test(arguments: [[], ["--forbid-blocking"]])
+    func `a program with an allocator that has no sizes is not watched`(options: [String]) throws {
+        let played = try #require(
+            try RunCommandTests().play([""], options, program: "own_heap")[""])
+        #expect(played.result.status == 0 && played.result.output == "served\n", "\(played)")
     }
 
     @Test func `the summary ranks the violations`() throws {
@@ -103,11 +111,18 @@ import Testing
         #expect(said.status == 64 && said.errors.contains("--follow-children"), "\(said)")
     }
 
-    @Test func `the object defines functions of libc and Dispatch, and one of its own`() throws {
+    /// Programs without Dispatch must not find its functions.
+    @Test func `the objects define functions of libc or Dispatch, and one of their own`() throws {
         _ = try RunCommandTests.built.get()
-        let defined = try RunCommandTests.functions(definedIn: "libstallwatch-blocking.so")
-        #expect(defined.isSuperset(of: ["read", "open64", "pthread_mutex_lock", "dispatch_sync"]))
-        let own = defined.filter { $0.contains("stall") || $0.contains("blocking") }
+        func defined(_ object: String) throws -> Set<String> {
+            try RunCommandTests.functions(definedIn: object)
+        }
+        let libc = try defined("libstallwatch-blocking.so")
+        #expect(libc.isSuperset(of: ["read", "open64", "pthread_mutex_lock"]))
+        let own = libc.filter { $0.contains("stall") || $0.contains("dispatch") }
         #expect(own == ["stallwatch_blocking_set"])
+        let dispatch = try defined("libstallwatch-dispatch.so")
+        #expect(dispatch.contains("dispatch_sync"))
+        #expect(dispatch.filter { !$0.hasPrefix("dispatch_") } == ["stallwatch_dispatch_set"])
     }
 }

@@ -74,8 +74,12 @@ import Testing
         try withTemporaryDirectory { directory in
             let script = directory.appending(path: "script")
             for (text, expected) in [
-                ("#!/usr/bin/env sh\n", .init(obstacle: nil, launches: 1, isShell: true)),
-                ("#!/bin/sh\n", .init(isShell: true)), ("true\n", .init(isShell: true)),
+                (
+                    "#!/usr/bin/env sh\n",
+                    .init(launches: 1, isShell: true, binary: try ProgramFile.find("sh").path)
+                ),
+                ("#!/bin/sh\n", .init(isShell: true, binary: "/bin/sh")),
+                ("true\n", .init(isShell: true, binary: "/bin/sh")),
                 ("#!\(script.path)\n", .init(obstacle: .isUnreadable)),
                 ("#!/nowhere\n", .init(obstacle: .isUnreadable)),
             ] as [(String, ProgramFile.Examination)] {

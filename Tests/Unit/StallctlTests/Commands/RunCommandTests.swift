@@ -21,6 +21,11 @@ import Testing
             [root.appending(path: "scripts/build-preload").path, BuiltProgram.directory.path],
             ["clang", "-O1", "-g", "-Wall", "-Wextra", source, "-o", directory.path + "/loops"],
             ["clang", "-O1", "-static", source, "-o", directory.path + "/static"],
+            [
+                "clang", "-O1", "-fno-builtin",
+                root.appending(path: "Tests/Fixtures/RunFixture/own_heap.c").path, "-o",
+                directory.path + "/own_heap",
+            ],
         ] {
             let result = try Oracle.run(
                 "/usr/bin/env", command, environment: ProcessInfo.processInfo.environment)

@@ -102,6 +102,17 @@ func waitForNothing() async {
     _ = semaphore.wait(timeout: .now() + .milliseconds(1))  // blocks: waitsInAChildTask
 }
 
+/// The inner trait decides.
+@Suite(.noBlocking) struct InnerTraitTests {
+    @Test(.noBlocking(allowing: ["meant*"]), arguments: 0..<100)
+    func allowsMore(number: Int) { meant() }
+}
+
+@inline(never) func meant() {
+    usleep(1)
+    usleep(2)
+}
+
 func sleep(inCalls depth: Int) {
     guard depth == 0 else { return sleep(inCalls: depth - 1) }
     usleep(1)  // blocks: makesManyCalls
