@@ -40,6 +40,7 @@ static __thread struct {
     stall_watched_queue queue;  // whose item makes the call
     const void *item;           // the queue whose item made the last one, and how often the thread had rested after it
     uint64_t item_rests;
+    uint64_t item_task;         // the task that made it
     bool is_of_item;            // the call is another one of that item
     // The callers of the last calls that have an owner, by their addresses modulo CALLERS.
     struct {
@@ -84,7 +85,8 @@ static bool is_made_by_call(uintptr_t frame) {
     return !stall_read_exactly(&caller, own.frame + sizeof caller, sizeof caller) || caller == own.caller;
 }
 
-// Items of a queue have no begin that could be seen: between two of them the thread rests, unless one follows the other at once.
+// Items of a queue have no begin that could be seen. Between two of them the thread rests, or they are of different tasks, unless
+// one follows the other at once.
 static uint64_t count_rests(void) {
     struct rusage usage;
     return stall_system_call(SYS_getrusage, RUSAGE_THREAD, (uintptr_t)&usage, 0, 0, 0, 0) == 0 ? (uint64_t)usage.ru_nvcsw : 0;
@@ -96,7 +98,7 @@ static bool is_in_work(void) {
     if (!__atomic_load_n(&has_reader, __ATOMIC_ACQUIRE)) return false;
     if (is_busy(beacon)) return own.reported != current_work(beacon);
     own.queue = stall_watched_queue_current();
-    own.is_of_item = own.queue.queue == own.item && count_rests() == own.item_rests;
+    own.is_of_item = own.queue.queue == own.item && stall_task_current() == own.item_task && count_rests() == own.item_rests;
     return own.queue.queue != NULL;
 }
 
@@ -154,6 +156,7 @@ static void end_report(void) {
     wake.call(wake.context);
     if (own.queue.queue) {
         own.item = own.queue.queue;
+        own.item_task = stall_task_current();
         own.item_rests = count_rests();
     } else {
         own.reported = current_work(stall_current_beacon);

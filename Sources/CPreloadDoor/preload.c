@@ -86,7 +86,7 @@ static const void *image_with(const char *name) {
     return image.dli_fbase;
 }
 
-// The Swift runtime asks malloc_usable_size for the size of what malloc gave. A program whose allocator lacks it answers with
+// The Swift runtime gets the size of what malloc gave from malloc_usable_size. A program whose allocator lacks it answers with
 // libc's, which knows nothing of that memory.
 static bool has_strange_heap(void) {
     const void *allocator = image_with("malloc"), *sizes = image_with("malloc_usable_size");

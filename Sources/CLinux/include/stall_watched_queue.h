@@ -20,5 +20,5 @@ void stall_watched_queue_remove(const void *_Nonnull watch);
 
 /// The watched queue whose item the calling thread runs. Not the main queue on the main thread: all that runs there seems to
 /// be the queue's, and its run loop can be watched itself. A queue at the address of one that was freed, before the watch of that
-/// one has ended, is told from it by its label. Costs one load while no queue is watched; neither allocates nor locks.
+/// one has ended, differs from it by its label. Costs one load while no queue is watched; neither allocates nor locks.
 stall_watched_queue stall_watched_queue_current(void);
