@@ -36,7 +36,8 @@ demo: setup
 
 test: setup
 	$(FLEET) --build-tests
-	@scripts/tests '$(ALONE)'
+	@scripts/test --skip-build --skip '$(ALONE)'
+	@scripts/test --skip-build --no-parallel --filter '$(ALONE)'
 
 # Every scenario of the golden table, on our run loop and on the real CFRunLoop.
 conformance: setup

@@ -166,7 +166,7 @@ let unitTests: [Target] = [
             + ["StallAgentC", "CCaptureTesting", log]
             + [
                 "AgentFixture", "TargetFixture", "DoorFixture", "stall-truth", "task-truth",
-                "host-safety", "host-safety-blocking",
+                "host-safety",
                 "WatchAsyncMain",
             ]
             + ["WatchDispatchMain", "WatchMainRunLoop", "WatchEventRunLoop"]),
