@@ -26,6 +26,8 @@ static char bytes[256];
 
 // MARK: Time
 
+INNOCENT(dlopen_program) { NEED(dlopen(NULL, RTLD_LAZY)); }
+INNOCENT(dlopen_loaded) { NEED(dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD)); }
 INNOCENT(clock_gettime) { clock_gettime(CLOCK_MONOTONIC, &(struct timespec){0}); }
 INNOCENT(nanosleep_zero) { nanosleep(&(struct timespec){0}, NULL); }
 INNOCENT(clock_nanosleep_past) {
@@ -235,7 +237,7 @@ static const innocent innocents[] = {
     ENTRY(futex_wake),        ENTRY(memcpy),             ENTRY(malloc),               ENTRY(waitpid_nohang),
     ENTRY(getaddrinfo_number), ENTRY(dlsym),             ENTRY(getpid),               ENTRY(stat_proc),
     ENTRY(readlink_proc),     ENTRY(access_sys),         ENTRY(open_proc),
-    ENTRY(waitid_ended),      ENTRY(wait_without_child),
+    ENTRY(waitid_ended),      ENTRY(wait_without_child), ENTRY(dlopen_program),      ENTRY(dlopen_loaded),
 };
 
 size_t innocent_count(void) { return COUNT_OF(innocents); }

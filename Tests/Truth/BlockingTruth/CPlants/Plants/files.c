@@ -1,6 +1,7 @@
 // Plants that open, change, list, sync and lock files.
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <fts.h>
 #include <string.h>
@@ -139,7 +140,17 @@ PLANT(fcntl_lock) {
 }
 
 #define DISK(name, prepare) {#name, STALL_BLOCKING_DISK, prepare, plant_##name}
+static void *library;
+
+static void close_library(void) {
+    if (library) dlclose(library);
+    library = NULL;
+}
+
+PLANT(dlopen) { NEED(library = dlopen("libutil.so.1", RTLD_LAZY | RTLD_LOCAL)); }
+
 static const plant plants[] = {
+    DISK(dlopen, close_library),
     DISK(open_to_create, remove_new),
     DISK(open_to_truncate, make_file),
     DISK(openat_to_create, remove_new),
