@@ -70,7 +70,8 @@ extension Play {
     private static func lostHandlers(
         _ name: String, _ signal: Int32, _ start: @escaping @convention(c) () -> Void
     ) -> Play {
-        Play(name: "handlers-set-at-start-\(name)", environment: ["SWIFT_BACKTRACE": "enable=no"]) { _ in
+        Play(name: "handlers-set-at-start-\(name)", environment: ["SWIFT_BACKTRACE": "enable=no"]) {
+            _ in
             let isSabotaged = getenv("SABOTAGE") != nil
             let lost = host_lost_handlers(
                 signal, 1500, isSabotaged ? host_replace_handlers : start)

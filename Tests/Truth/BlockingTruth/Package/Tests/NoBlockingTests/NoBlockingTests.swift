@@ -64,7 +64,8 @@ import Testing
 
     @Test func readsInMacros() throws {
         #expect(FileManager.default.contents(atPath: #filePath) != nil)  // blocks: readsInMacros
-        let data = try #require(try? Data(contentsOf: URL(filePath: #filePath)))  // blocks: readsInMacros
+        let file = URL(filePath: #filePath)
+        let data = try #require(try? Data(contentsOf: file))  // blocks: readsInMacros
         #expect(!data.isEmpty)
     }
 
