@@ -125,6 +125,7 @@ struct Run: ParsableCommand {
             throw ExitCode(error.exitCode)
         }
         var environment = RunEnvironment(ProcessInfo.processInfo.environment)
+        var allowed: [String]?
         if forbidBlocking {
             let rules = try grouping.rules(forStore: environment.storePath(option: store))
             // Linux takes a variable of 128 KiB.
@@ -133,13 +134,13 @@ struct Run: ParsableCommand {
                     "\(rules.file ?? "rules"): the rules 'allow' are too long; expected less than 100,000 bytes"
                 )
             }
-            environment.forbidBlocking(allowing: rules.allowed)
+            allowed = rules.allowed
         }
         if let test = SwiftTestCommand(command) {
-            if followChildren || summary { prepare(&environment, for: program) }
+            if followChildren || summary { prepare(&environment, for: program, allowed) }
             return try run(test, program, environment)
         }
-        prepare(&environment, for: program)
+        prepare(&environment, for: program, allowed)
         guard summary else {
             InheritedProcess.current.restore()
             let failure = program.execute(command, environment)
@@ -150,7 +151,11 @@ struct Run: ParsableCommand {
     }
 
     /// Adds what the agent reads, or says why the program is not watched.
-    private func prepare(_ environment: inout RunEnvironment, for program: ProgramFile) {
+    ///
+    /// - Parameter allowed: The rules of what may block; nil if blocking is not forbidden.
+    private func prepare(
+        _ environment: inout RunEnvironment, for program: ProgramFile, _ allowed: [String]?
+    ) {
         let subject = program.examine()
         do {
             if let reason = subject.obstacle, !(followChildren && reason.isOnlyItsOwn) {
@@ -177,6 +182,7 @@ struct Run: ParsableCommand {
             environment.set("STALLWATCH_STORE", environment.storePath(option: store))
         }
         if threads == .all { environment.set("STALLWATCH_THREADS", "all") }
+        if let allowed { environment.forbidBlocking(allowing: allowed) }
         if followChildren {
             environment.set("STALLWATCH_FOLLOW_CHILDREN", "1")
         } else if subject.launches > 0 || subject.isShell {

@@ -96,6 +96,14 @@ import Testing
         #expect(played.result.status == 0 && played.result.output == "served\n", "\(played)")
     }
 
+    @Test func `a program that cannot be watched gets no variables`() throws {
+        let played = try #require(
+            try RunCommandTests().play(["environment"], Self.options, program: "static")[
+                "environment"])
+        #expect(played.result.status == 0 && played.result.output.contains("PATH="))
+        #expect(!played.result.output.contains("STALLWATCH_"), "\(played.result.output)")
+    }
+
     @Test func `the summary ranks the violations`() throws {
         let (_, errors) = try play("blocking", Self.options + ["--summary"])
         #expect(errors.contains("No stalls.  Not ranked: 3 violations.\n"), "\(errors)")
