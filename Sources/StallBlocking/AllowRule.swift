@@ -21,9 +21,8 @@ struct AllowRule: Sendable {
     fileprivate func fits(_ frame: Frame) -> Bool {
         guard !functions.isEmpty || !images.isEmpty else { return false }
         let isFunction = functions.contains { frame.function.map($0.matches) ?? false }
-        let isImage = images.contains { glob in
-            (glob.pattern.contains("/") ? frame.imagePath : frame.imageName)
-                .map(glob.matches) ?? false
+        let isImage = images.contains {
+            $0.matchesImage(path: frame.imagePath, name: frame.imageName)
         }
         return (isFunction || functions.isEmpty) && (isImage || images.isEmpty)
     }

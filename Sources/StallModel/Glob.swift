@@ -58,6 +58,11 @@ package struct Glob: Hashable, Sendable {
         return scalar
     }
 
+    /// Whether an image matches: its whole path if the pattern has a slash, else its file name.
+    package func matchesImage(path: String?, name: String?) -> Bool {
+        (pattern.contains("/") ? path : name).map(matches) ?? false
+    }
+
     /// Whether the whole name matches.
     ///
     /// **Cost:** the length of the name times that of the pattern at worst; usually the first character decides.

@@ -1,4 +1,4 @@
-// What it costs a call to pass through the functions that StallBlocking interposes.
+// The cost of a call that passes through the functions which StallBlocking interposes.
 //
 //     CallCostsBlocking linked | unwatched | watched     nothing is forbidden; it is, elsewhere; here, where calls are noted
 

@@ -142,7 +142,7 @@ static const struct {
     {"open and close, /dev/null", open_and_close, 4000},
     {"stat, a path in the kernel's cache", find_file, 4000},
     {"pthread_mutex_lock and unlock, free", lock_mutex, 100000},
-    {"pthread_cond_signal, nobody waits", signal_condition, 100000},
+    {"pthread_cond_signal, no waiter", signal_condition, 100000},
     {"pthread_rwlock_rdlock and unlock, free", lock_for_reading, 100000},
     {"sem_post and sem_wait", use_semaphore, 100000},
     {"dispatch_semaphore signal and wait", use_dispatch, 100000},

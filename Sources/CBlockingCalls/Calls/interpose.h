@@ -53,6 +53,11 @@
 /// The same where blocking is known to be forbidden.
 #define REPORT_CALL(name, kind_of_call, arguments) REPORT_CALL_AS(#name, name, kind_of_call, arguments)
 
+/// The same for a lock, after an attempt that does not wait has failed.
+#define REPORT_WAIT(name, arguments)                                             \
+    if (!blocking_is_forbidden()) return NEXT(name) arguments;                   \
+    REPORT_CALL(name, STALL_BLOCKING_LOCK, arguments)
+
 #define REPORT_CALL_AS(source_name, name, kind_of_call, arguments)               \
     const blocking_call call = BLOCKING_BEGIN(source_name, kind_of_call);        \
     const __typeof__(NEXT(name) arguments) result = NEXT(name) arguments;        \

@@ -4,8 +4,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "stall_beacon.h"
-
 /// Maximum number of watched queues that are found here.
 #define STALL_WATCHED_QUEUE_LIMIT 256
 

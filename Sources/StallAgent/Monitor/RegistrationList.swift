@@ -41,6 +41,8 @@ struct Registration: Sendable {
     let threshold: Duration?
     /// The thread whose activity labels it carries, if that never changes.
     let thread: ThreadID?
+    /// Of its beacon, or of the Dispatch queue that it watches: calls that may block are noted under it.
+    let address: UInt
     /// Removes what was installed in the app: observers, probes.
     let detach: @Sendable () -> Void
 }
@@ -51,18 +53,18 @@ final class RegistrationList: Sendable {
         var watches: [RegistrationKey: Registration] = [:]
         var isClosed = false
         /// The last targets that ended: a call of a thread that ends is reported when the thread may be gone.
-        var ended: [(target: UInt, name: String)] = []
+        var ended: [(address: UInt, name: String)] = []
         private static let endedLimit = 128
 
         mutating func remove(_ key: RegistrationKey) -> Registration? {
             guard let watch = watches.removeValue(forKey: key) else { return nil }
-            keepName(of: watch, key)
+            keepName(of: watch)
             return watch
         }
 
-        mutating func keepName(of watch: Registration, _ key: RegistrationKey) {
+        mutating func keepName(of watch: Registration) {
             if ended.count == Self.endedLimit { ended.removeFirst() }
-            ended.append((key.queue ?? watch.loop.beacon.address, watch.name))
+            ended.append((watch.address, watch.name))
         }
     }
     private let state = AgentLocked(State())
@@ -86,7 +88,7 @@ final class RegistrationList: Sendable {
         state.withLock { state in
             defer { state.watches = [:] }
             state.isClosed = true
-            for (key, watch) in state.watches { state.keepName(of: watch, key) }
+            for watch in state.watches.values { state.keepName(of: watch) }
             return Array(state.watches.values)
         }
     }
@@ -103,8 +105,8 @@ final class RegistrationList: Sendable {
     /// now.
     func name(of target: UInt) -> String? {
         state.withLock { state in
-            state.watches.first { ($0.queue ?? $1.loop.beacon.address) == target }?.value.name
-                ?? state.ended.last { $0.target == target }?.name
+            state.watches.values.first { $0.address == target }?.name
+                ?? state.ended.last { $0.address == target }?.name
         }
     }
 

@@ -263,7 +263,8 @@ public final class StallMonitor: Sendable {
         let loop = WatchedLoop(
             name: name, beacon: beacon, policies: policies, responder: targetMonitor)
         let watch = Registration(
-            loop: loop, name: name, threshold: threshold, thread: thread, detach: detach)
+            loop: loop, name: name, threshold: threshold, thread: thread,
+            address: key.queue ?? beacon.address, detach: detach)
         let superseded = watches.insert(watch, for: key)
         if let superseded { end(superseded) }
         guard superseded?.loop !== loop, let refusal = agent.watchdog.watch(loop) else { return }

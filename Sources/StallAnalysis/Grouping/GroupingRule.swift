@@ -107,12 +107,8 @@ extension GroupingRule {
         kinds.isEmpty || kinds.contains { found.contains($0) }
     }
 
-    /// A glob with a slash matches the whole path.
     func fitsImage(path: String?, name: String?) -> Bool {
-        images.isEmpty
-            || images.contains { glob in
-                (glob.pattern.contains("/") ? path : name).map(glob.matches) ?? false
-            }
+        images.isEmpty || images.contains { $0.matchesImage(path: path, name: name) }
     }
 }
 

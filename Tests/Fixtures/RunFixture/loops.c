@@ -166,7 +166,7 @@ __attribute__((noinline)) static void last(void) {
     calls++;
 }
 
-// What never waits.
+// Calls that never wait.
 __attribute__((noinline)) static void compute(void) {
     const int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     uint64_t value;

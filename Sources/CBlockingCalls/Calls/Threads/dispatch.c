@@ -49,11 +49,10 @@ SYNC(dispatch_async_and_wait)
 SYNC(dispatch_barrier_async_and_wait)
 
 // The first attempt does not wait.
-#define WAIT(name, object)                                                               \
+#define WAIT(name, object)                                                                        \
     if (!blocking_is_forbidden_anywhere() || timeout == NOW) return NEXT(name)(object, timeout);  \
     if (NEXT(name)(object, NOW) == 0) return 0;                                                   \
-    if (!blocking_is_forbidden()) return NEXT(name)(object, timeout);                             \
-    REPORT_CALL(name, STALL_BLOCKING_LOCK, (object, timeout))
+    REPORT_WAIT(name, (object, timeout))
 
 WEAK intptr_t dispatch_semaphore_wait(semaphore semaphore, dispatch_time timeout) {
     WAIT(dispatch_semaphore_wait, semaphore);

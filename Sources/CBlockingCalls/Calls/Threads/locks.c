@@ -32,8 +32,7 @@ static bool is_own_writer(const pthread_rwlock_t *lock) { return lock->__data.__
     const int tried = attempt;                                               \
     if (tried != EBUSY && tried != EDEADLK) return tried;                    \
     if (tried == EDEADLK || (fails_at_once)) return NEXT(name) arguments;    \
-    if (!blocking_is_forbidden()) return NEXT(name) arguments;               \
-    REPORT_CALL(name, STALL_BLOCKING_LOCK, arguments)
+    REPORT_WAIT(name, arguments)
 #define LOCK_MUTEX(name, arguments) LOCK(name, pthread_mutex_trylock(mutex), fails_at_once(mutex), arguments)
 #define LOCK_READING(name, arguments) LOCK(name, pthread_rwlock_tryrdlock(lock), is_own_writer(lock), arguments)
 #define LOCK_WRITING(name, arguments) LOCK(name, pthread_rwlock_trywrlock(lock), is_own_writer(lock), arguments)
@@ -113,12 +112,11 @@ int pthread_rwlock_clockwrlock(pthread_rwlock_t *lock, clockid_t clock, const st
 INTERPOSE(mtx_lock)
 INTERPOSE(mtx_timedlock)
 
-#define LOCK_MTX(name, arguments)                                    \
-    if (!blocking_is_forbidden_anywhere()) return NEXT(name) arguments;    \
-    const int tried = mtx_trylock(mutex);                                  \
-    if (tried != thrd_busy) return tried;                                  \
-    if (!blocking_is_forbidden()) return NEXT(name) arguments;             \
-    REPORT_CALL(name, STALL_BLOCKING_LOCK, arguments)
+#define LOCK_MTX(name, arguments)                                            \
+    if (!blocking_is_forbidden_anywhere()) return NEXT(name) arguments;      \
+    const int tried = mtx_trylock(mutex);                                    \
+    if (tried != thrd_busy) return tried;                                    \
+    REPORT_WAIT(name, arguments)
 
 int mtx_lock(mtx_t *mutex) { LOCK_MTX(mtx_lock, (mutex)); }
 

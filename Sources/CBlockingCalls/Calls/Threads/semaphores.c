@@ -24,8 +24,7 @@ static bool take(sem_t *semaphore) {
     if (!blocking_is_forbidden_anywhere()) return NEXT(name) arguments;      \
     if (!(is_valid)) return NEXT(name) arguments;                            \
     if (take(semaphore)) return 0;                                           \
-    if (!blocking_is_forbidden()) return NEXT(name) arguments;               \
-    REPORT_CALL(name, STALL_BLOCKING_LOCK, arguments)
+    REPORT_WAIT(name, arguments)
 
 static bool is_valid(const struct timespec *deadline) { return (unsigned long)deadline->tv_nsec < 1000000000; }
 

@@ -28,7 +28,7 @@ extension Play {
             stage.stall(monitor)
             stage.stop(monitor)
         },
-        // What a report makes on its own thread may block as well.
+        // Calls that a report makes on its own thread may block as well.
         Play(name: "calls-of-a-report") { stage in
             let monitor = try StallMonitor.start(stage.configuration())
             let marks = monitor.watchCurrentThread(as: "main")
